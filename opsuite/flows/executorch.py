@@ -1,0 +1,108 @@
+"""Any other flow that the installed executorch registers, and why the rest of them are missing.
+
+The peer drops a flow whose import fails with an INFO line; here it stays listed, with that line as its reason.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+from opsuite.flows.flow import FLOWS, Flow
+
+PEER_FLOWS: dict[str, tuple[str, ...]] = {
+    "Vulkan": ("vulkan", "vulkan_static_int8_per_channel"),
+    "WebGPU": ("webgpu",),
+    "OpenVINO": ("openvino", "openvino_int8"),
+    "QNN": ("qnn", "qnn_16a16w", "qnn_16a8w", "qnn_16a4w", "qnn_16a4w_block", "qnn_8a8w"),
+    "ARM": ("arm_tosa_fp", "arm_tosa_int", "arm_ethos_u55", "arm_ethos_u85", "arm_vgf_fp", "arm_vgf_int"),
+    "Cortex-M": ("cortex_m",),
+    "NXP": ("nxp_neutron",),
+    "MLX": ("mlx",),
+}
+"""The names of the peer's flows by the name under which it logs that it left them out."""
+
+DELEGATES = {"vulkan": "VulkanBackend", "webgpu": "VulkanBackend", "openvino": "OpenvinoBackend"}
+"""Names in executorch's backend registry, by the peer's backend name."""
+
+_SKIPPED = re.compile(r"Skipping (?P<backend>.+) flow registration: (?P<reason>.+)", re.DOTALL)
+
+
+@functools.lru_cache(maxsize=1)
+def peer_flows() -> tuple[dict[str, Any], dict[str, str]]:
+    """The installed executorch's flows by name, and the reasons for which it left others out, by backend."""
+    from executorch.backends.test.suite import flow as peer
+
+    reasons: dict[str, str] = {}
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found = _SKIPPED.match(record.getMessage())
+            if found:
+                reasons[found["backend"]] = found["reason"].strip().splitlines()[0]
+
+    keep = Keep()
+    propagate = peer.logger.propagate
+    peer.logger.addHandler(keep)
+    peer.logger.propagate = False
+    try:
+        return dict(peer.all_flows()), reasons
+    finally:
+        peer.logger.removeHandler(keep)
+        peer.logger.propagate = propagate
+
+
+def _stage(test_flow: Any, kind: str) -> Any:
+    """A stage object of the peer's flow. Raises TypeError where it does more than hold ingredients."""
+    import torch
+    from executorch.backends.test.harness import stages
+
+    tester = test_flow.tester_factory(torch.nn.Identity(), (torch.zeros(1),))
+    if kind == "QUANTIZE" and test_flow.quantize_stage_factory:
+        stage = test_flow.quantize_stage_factory()
+    else:
+        stage = tester._get_default_stage(stages.StageType[kind])
+    base = stages.Quantize if kind == "QUANTIZE" else stages.ToEdgeTransformAndLower
+    if not isinstance(stage, base) or type(stage).run is not base.run:
+        raise TypeError(f"its {kind.lower()} stage has a run() of its own, which opsuite's pipeline does not call")
+    return stage
+
+
+def _probe(name: str, backend: str) -> str | None:
+    flows, reasons = peer_flows()
+    if name not in flows:
+        return reasons.get(backend, "the installed executorch does not register it")
+    try:
+        for kind in ("QUANTIZE", "TO_EDGE_TRANSFORM_AND_LOWER")[0 if flows[name].quantize else 1 :]:
+            _stage(flows[name], kind)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return None
+
+
+def _ingredient(name: str, kind: str, attribute: str) -> Any:
+    return getattr(_stage(peer_flows()[0][name], kind), attribute)
+
+
+def adapt(name: str, backend: str, quantized: bool) -> Flow:
+    """The peer's flow of that name as one of ours; whether it is available is found out when it is asked for."""
+    lower: Callable[[str], Any] = functools.partial(_ingredient, name, "TO_EDGE_TRANSFORM_AND_LOWER")
+    short = name.split("_")[0]
+    return Flow(
+        name,
+        backend=short,
+        summary=f"{backend}, as the installed executorch defines it",
+        quantizer=functools.partial(_ingredient, name, "QUANTIZE", "quantizer") if quantized else None,
+        partitioners=functools.partial(lower, "partitioners"),
+        compile_config=functools.partial(lower, "edge_compile_conf"),
+        delegate=DELEGATES.get(short, backend),
+        probe=functools.partial(_probe, name, backend),
+    )
+
+
+for _backend, _names in PEER_FLOWS.items():
+    for _name in _names:
+        FLOWS.register(adapt(_name, _backend, quantized=bool(re.search(r"int8|_int$|\d+a\d+w|ethos|neutron", _name))))

@@ -1,0 +1,1 @@
+"""One case through one flow, stage by stage."""

@@ -1,0 +1,1 @@
+"""What a run leaves behind: records, and the directory that holds them."""

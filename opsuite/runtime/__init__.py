@@ -1,0 +1,1 @@
+"""WHERE a lowered program runs."""
