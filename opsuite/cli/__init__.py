@@ -1,0 +1,41 @@
+"""The command line: one file a command."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from opsuite.exits import Exit, OpsuiteError
+
+app = typer.Typer(
+    name="opsuite",
+    help="Operator suites for ExecuTorch and Core ML: every case ends, each with a verdict.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Entry point: runs a command, and turns errors that a user can act on into one line and an exit code."""
+    from opsuite.cli import doctor, list, run  # noqa: F401  (importing a command registers it)
+
+    try:
+        app(standalone_mode=False)
+    except OpsuiteError as error:
+        _fail(str(error), error.code)
+    except typer.Abort:
+        _fail("interrupted", Exit.INCOMPLETE)
+    except Exception as error:
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+            # click's own errors: an unknown option, a value out of range.
+            _fail(error.format_message(), Exit.USAGE)
+        raise
+
+
+def _fail(message: str, code: Exit) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"opsuite: {message}", markup=False, highlight=False)
+    sys.exit(int(code))

@@ -1,0 +1,1 @@
+"""Many cases: planning them, and running them on workers."""

@@ -1,0 +1,66 @@
+"""Output of a case: caught in its log, whoever prints it, and kept within a limit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+LOG_LIMIT = 1 << 20
+"""Bytes that a case's log may hold when the case has ended."""
+
+
+@contextlib.contextmanager
+def captured(path: Path) -> Iterator[None]:
+    """Sends file descriptors 1 and 2 of this process, and so those of its children, to the end of a file."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    saved = [os.dup(1), os.dup(2)]
+    try:
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        for number, descriptor in enumerate(saved, start=1):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.close(target)
+
+
+def cap(path: Path, limit: int = LOG_LIMIT) -> bool:
+    """Cuts the middle out of a log that is larger than `limit` bytes; returns whether it did.
+
+    A writer that has the file open for appending goes on behind what is left.
+    """
+    try:
+        size = path.stat().st_size
+        if size <= limit:
+            return False
+        half = limit // 2
+        with path.open("r+b") as file:
+            file.seek(size - half)
+            tail = file.read(half)
+            file.seek(half)
+            file.write(b"\n[... %d bytes left out ...]\n" % (size - 2 * half))
+            file.write(tail)
+            file.truncate()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def tail(path: Path, lines: int = 20, limit: int = 8192) -> str:
+    """The last lines of a log, as text; empty where there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - limit))
+            text = file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

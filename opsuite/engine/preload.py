@@ -1,0 +1,71 @@
+"""What workers import once: loaded into the fork server (Linux) or at a worker's start (elsewhere).
+
+The module has a name of its own since the fork server is told what to import by name; what to load is passed in
+the environment, which a fork server inherits.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import traceback
+
+VARIABLE = "OPSUITE_PRELOAD"
+"""Holds JSON: {"flows": [...], "suites": [...], "log": path}."""
+
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""One thread each: workers share the cores among themselves."""
+
+
+def describe(flows: list[str], suites: list[str], log: str) -> str:
+    """The value of the environment variable."""
+    return json.dumps({"flows": flows, "suites": suites, "log": log})
+
+
+def load() -> None:
+    """Imports what the flows and suites named in the environment need, then freezes it.
+
+    Frozen objects are no longer walked by full collections, of which the Core ML converter runs one per case.
+    """
+    asked = json.loads(os.environ.get(VARIABLE, "{}"))
+    if not asked:
+        return
+    log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    try:
+        _load(asked["flows"], asked["suites"])
+    except Exception:
+        # A case that needs what is missing fails in its stage, with its own error.
+        traceback.print_exc()
+    gc.collect()
+    gc.freeze()
+
+
+def _load(flows: list[str], suites: list[str]) -> None:
+    import torch
+    import torch._dynamo
+    import torchao.quantization.pt2e.quantize_pt2e  # noqa: F401
+
+    import opsuite.cli
+    import opsuite.pipeline.pipeline  # noqa: F401
+    from opsuite.cases import find_suite
+    from opsuite.flows import FLOWS
+
+    torch.set_num_threads(1)
+    for name in flows:
+        flow = FLOWS.get(name)
+        flow.partitioners()
+        flow.compile_config()
+        if flow.quantizer is not None:
+            flow.quantizer()
+    for name in suites:
+        if name.startswith("executorch:"):
+            # Collecting takes a second, and every worker would have to.
+            find_suite(name).tests  # type: ignore[attr-defined]  # noqa: B018
+
+
+if VARIABLE in os.environ:
+    load()
