@@ -72,7 +72,9 @@ class Case:
         if not isinstance(made.module, torch.nn.Module):
             raise TypeError(f"build() of case {self.id!r} returned a {type(made.module).__name__}, not an nn.Module")
         if not isinstance(made.inputs, tuple):
-            raise TypeError(f"build() of case {self.id!r} returned inputs as a {type(made.inputs).__name__}, not a tuple")
+            raise TypeError(
+                f"build() of case {self.id!r} returned inputs as a {type(made.inputs).__name__}, not a tuple"
+            )
         made.module.eval()
         return made
 

@@ -126,7 +126,9 @@ def collect(part: str) -> list[PeerTest]:
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         code = pytest.main(arguments, plugins=[collector])
     if not collector.tests:
-        raise OpsuiteError(f"pytest collected nothing from {directory / part} (exit {code}): {output.getvalue()[-500:]}")
+        raise OpsuiteError(
+            f"pytest collected nothing from {directory / part} (exit {code}): {output.getvalue()[-500:]}"
+        )
     return collector.tests
 
 

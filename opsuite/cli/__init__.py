@@ -24,7 +24,7 @@ def main() -> None:
     from opsuite.cli import doctor, list, run  # noqa: F401  (importing a command registers it)
 
     try:
-        app(standalone_mode=False)
+        sys.exit(app(standalone_mode=False))
     except OpsuiteError as error:
         _fail(str(error), error.code)
     except typer.Abort:

@@ -135,7 +135,9 @@ def disagreement(actual: torch.Tensor, reference: torch.Tensor, thresholds: Thre
         )
     centred = accuracy.sqnr_centred_db
     if centred is not None and centred < thresholds.sqnr_db:
-        return f"SQNR about the mean {centred:.1f} dB is below {thresholds.sqnr_db:g} dB (max abs {accuracy.max_abs:.4g})"
+        return (
+            f"SQNR about the mean {centred:.1f} dB is below {thresholds.sqnr_db:g} dB (max abs {accuracy.max_abs:.4g})"
+        )
     return None
 
 

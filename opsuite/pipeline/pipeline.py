@@ -138,5 +138,3 @@ def _forget() -> None:
 
     torch._dynamo.reset()
     gc.collect()
-
-

@@ -27,7 +27,9 @@ def print_summary(console: Console, plan: Plan, records: Sequence[Record], direc
     _print_reconciliation(console, plan, records)
     failed = next((record for record in records if kind_of(record.outcome).is_failure), None)
     if failed is not None:
-        console.print(Text("repeat the first failure:  ") + Text(repeat_command(failed, plan.runtime), "bold"), soft_wrap=True)
+        console.print(
+            Text("repeat the first failure:  ") + Text(repeat_command(failed, plan.runtime), "bold"), soft_wrap=True
+        )
     console.print(Text(f"records: {directory}/records.jsonl   wall time {time_text(seconds)}"), soft_wrap=True)
 
 
@@ -36,7 +38,9 @@ def _print_flow(console: Console, flow: str, summary: Summary) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     for outcome, count in sorted(summary.outcomes.items(), key=lambda entry: -entry[1]):
         kind = kind_of(outcome)
-        table.add_row(Text(str(count), justify="right"), Text(outcome, style=kind.style), Text(kind.meaning, style="dim"))
+        table.add_row(
+            Text(str(count), justify="right"), Text(outcome, style=kind.style), Text(kind.meaning, style="dim")
+        )
     console.print(table)
     totals = summary.delegation
     if totals.node_percent is not None and totals.op_percent is not None:

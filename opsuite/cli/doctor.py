@@ -1,0 +1,60 @@
+"""`opsuite doctor`: what this environment has and can do."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from opsuite.cli import app
+from opsuite.exits import Exit
+
+
+@app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> int:
+    """Show versions, registered backends, and which flows are available, and why others are not."""
+    found = diagnose()
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return int(Exit.OK)
+    console = Console()
+    versions = Table("package", "version", box=None, pad_edge=False, header_style="bold")
+    for name, version in found["environment"].items():
+        versions.add_row(name, version)
+    console.print(versions)
+    console.print(f"\nbackends that execute here: {', '.join(found['backends']) or 'none'}\n", highlight=False)
+    flows = Table("flow", "lowers", "executes", "", box=None, pad_edge=False, header_style="bold")
+    for row in found["flows"]:
+        flows.add_row(
+            row["name"],
+            Text("yes", "green") if row["unavailable"] is None else Text("no", "red"),
+            Text("yes", "green") if row["executes"] else Text("no", "yellow"),
+            Text(row["unavailable"] or row["summary"], overflow="fold"),
+        )
+    console.print(flows)
+    return int(Exit.OK)
+
+
+def diagnose() -> dict[str, Any]:
+    """The environment's versions, the backends that execute here, and each flow with why it is not available."""
+    from opsuite.environment import environment
+    from opsuite.flows import FLOWS
+    from opsuite.runtime import native
+
+    return {
+        "environment": environment(),
+        "backends": native.registered_backends(),
+        "flows": [
+            {
+                "name": flow.name,
+                "summary": flow.summary,
+                "unavailable": flow.unavailable(),
+                "executes": flow.delegate is None or native.is_available(flow.delegate),
+            }
+            for flow in FLOWS
+        ],
+    }
