@@ -1,0 +1,29 @@
+"""The parts, in the order they are applied."""
+
+from __future__ import annotations
+
+from opsuite.accelerate import collection, composite_ops, coreml_quantizer, qat_fold
+from opsuite.accelerate.seams import Part
+
+_PATTERNS: dict[str, tuple[Part, ...]] = {
+    "cache": (coreml_quantizer.EXECUTORCH, coreml_quantizer.COREMLTOOLS),
+}
+
+_LOWERING: tuple[Part, ...] = (
+    qat_fold.PART,
+    collection.CONVERT,
+    composite_ops.PART,
+    collection.FREEZE,
+)
+
+PATTERN_STRATEGIES = tuple(_PATTERNS)
+DEFAULT_PATTERNS = "cache"
+
+
+def parts_for(patterns: str) -> tuple[Part, ...]:
+    if patterns not in _PATTERNS:
+        raise ValueError(f"no pattern strategy named {patterns!r}; strategies are {', '.join(_PATTERNS)}")
+    return (*_PATTERNS[patterns], *_LOWERING)
+
+
+PARTS = tuple(part.name for part in parts_for(DEFAULT_PATTERNS))
