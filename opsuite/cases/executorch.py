@@ -121,7 +121,7 @@ def collect(part: str) -> list[PeerTest]:
     collector = _Collector()
     seed_everything(case_seed(part, 0))
     arguments = ["-p", "no:terminal", "-p", "no:cacheprovider", "--collect-only", "--noconftest", "--assert=plain"]
-    arguments += ["-c", os.devnull, f"--rootdir={directory}", "--import-mode=importlib", "-q", str(directory / part)]
+    arguments += ["-c", os.devnull, f"--rootdir={directory}", "--import-mode=importlib", str(directory / part)]
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         code = pytest.main(arguments, plugins=[collector])

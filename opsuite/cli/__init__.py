@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+import opsuite
 from opsuite.exits import Exit, OpsuiteError
 
 app = typer.Typer(
     name="opsuite",
+    epilog="Start with: opsuite list, opsuite doctor, opsuite run -k conv1d --flow xnnpack",
     help="Operator suites for ExecuTorch and Core ML: every case ends, each with a verdict.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback(invoke_without_command=True)
+def overview(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show opsuite's version.")] = False,
+) -> int:
+    if version:
+        print(opsuite.__version__)
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+    return int(Exit.OK)
 
 
 def main() -> None:

@@ -27,7 +27,10 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         versions.add_row(name, version)
     console.print(versions)
     console.print(f"\nbackends that execute here: {', '.join(found['backends']) or 'none'}\n", highlight=False)
-    flows = Table("flow", "lowers", "executes", "", box=None, pad_edge=False, header_style="bold")
+    flows = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("flow", "lowers", "executes"):
+        flows.add_column(column, no_wrap=True)
+    flows.add_column("")
     for row in found["flows"]:
         flows.add_row(
             row["name"],

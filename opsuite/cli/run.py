@@ -39,16 +39,16 @@ def run(
         ),
     ] = "",
     seed: Annotated[
-        Optional[int],
-        typer.Option(min=0, help="Seed of the run; each case's own follows from it. Default: 0.", rich_help_panel=WHAT),  # noqa: UP045
+        int | None,
+        typer.Option(min=0, help="Seed of the run; each case's own follows from it. Default: 0.", rich_help_panel=WHAT),
     ] = None,
     runtime: Annotated[
         Optional[Runtime],  # noqa: UP045
         typer.Option(help="What may execute lowered programs. Default: auto.", rich_help_panel=WHAT),
     ] = None,
     jobs: Annotated[
-        Optional[int],
-        typer.Option("--jobs", "-j", min=1, help="Worker processes. Default: one a core.", rich_help_panel=LIMITS),  # noqa: UP045
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Worker processes. Default: one a core.", rich_help_panel=LIMITS),
     ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.1, help="Seconds that a case may take.", rich_help_panel=LIMITS)

@@ -119,6 +119,7 @@ def _look(slot: Slot, limits: Limits) -> Record | None:
         return _collect(slot)
     elapsed = time.monotonic() - running.started
     if elapsed > limits.timeout:
+        slot.dump_stack()
         return _end(slot, "timeout", "Timeout", f"over its {limits.timeout:g} s after {elapsed:.1f} s")
     if limits.memory_bytes is not None:
         used = slot.memory_bytes()

@@ -10,6 +10,12 @@ import gc
 import json
 import os
 import traceback
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from opsuite.flows.flow import Flow
 
 VARIABLE = "OPSUITE_PRELOAD"
 """Holds JSON: {"flows": [...], "suites": [...], "log": path}."""
@@ -46,25 +52,39 @@ def load() -> None:
 
 def _load(flows: list[str], suites: list[str]) -> None:
     import torch
-    import torch._dynamo
-    import torchao.quantization.pt2e.quantize_pt2e  # noqa: F401
 
-    import opsuite.cli
-    import opsuite.pipeline.pipeline  # noqa: F401
+    import opsuite.cli  # noqa: F401  (a started worker looks at the command's main module)
+    from opsuite.accelerate import accelerate
     from opsuite.cases import find_suite
     from opsuite.flows import FLOWS
 
     torch.set_num_threads(1)
+    accelerate()
     for name in flows:
-        flow = FLOWS.get(name)
-        flow.partitioners()
-        flow.compile_config()
-        if flow.quantizer is not None:
-            flow.quantizer()
+        _warm_up(FLOWS.get(name))
     for name in suites:
         if name.startswith("executorch:"):
             # Collecting takes a second, and every worker would have to.
             find_suite(name).tests  # type: ignore[attr-defined]  # noqa: B018
+
+
+def _warm_up(flow: Flow) -> None:
+    """Takes a small model through the flow, up to its .pte, for what the libraries build at the first use."""
+    import tqdm
+
+    from opsuite.cases.case import Case
+    from opsuite.pipeline.pipeline import Request, run_case
+
+    # The converter's progress bars would start a thread here, which a fork does not take along.
+    tqdm.tqdm.monitor_interval = 0
+    record = run_case(Case("warm-up", _small_model), flow, Request("warm-up", runtime="none"), on_traceback=print)
+    print(f"warm-up of {flow.name}: {record.outcome}", record.seconds)
+
+
+def _small_model() -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    import torch
+
+    return torch.nn.Sequential(torch.nn.Conv2d(2, 2, 3), torch.nn.ReLU()), (torch.randn(1, 2, 5, 5),)
 
 
 if VARIABLE in os.environ:

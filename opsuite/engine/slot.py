@@ -111,7 +111,7 @@ class Slot:
         if code is None:
             return "ended without a status"
         if code < 0:
-            return f"killed by {signal.Signals(-code).name}"
+            return f"was killed by {signal.Signals(-code).name}"
         return f"exited with code {code}"
 
     def finish(self) -> Running:
@@ -119,6 +119,13 @@ class Slot:
         assert self.running is not None
         running, self.running = self.running, None
         return running
+
+    def dump_stack(self) -> None:
+        """Has the worker write where it is to its log: a hang leaves no other trace."""
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, worker.STACK_SIGNAL)
+                time.sleep(0.2)
 
     def kill(self) -> None:
         """Ends the worker and every process that it started, at once."""
@@ -128,9 +135,9 @@ class Slot:
         self.stop()
 
     def stop(self) -> None:
-        """Lets go of the worker: an idle one ends by itself."""
+        """Lets go of the worker and waits until it has ended; an idle one ends by itself."""
         if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor.shutdown(wait=True, cancel_futures=True)
         if self._events is not None:
             self._events.close()
         self._executor = self._events = self._process = self.pid = None

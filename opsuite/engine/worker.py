@@ -18,6 +18,9 @@ from typing import Any
 
 from opsuite.engine.output import captured
 
+STACK_SIGNAL = signal.SIGUSR1
+"""Makes a worker write the stacks of its threads to its log."""
+
 _PR_SET_PDEATHSIG = 1
 _events: Connection | None = None
 
@@ -41,8 +44,9 @@ def initialize(events: Connection) -> None:
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _die_with_parent()
-    import opsuite.engine.preload  # noqa: F401
     import torch
+
+    import opsuite.engine.preload  # noqa: F401
 
     torch.set_num_threads(1)
 
@@ -71,11 +75,13 @@ def run_task(task: Task) -> str:
     """Runs a case and returns its record as a line of JSON. What it prints goes to its log."""
     with captured(Path(task.log)):
         faulthandler.enable(file=sys.stderr)
+        faulthandler.register(STACK_SIGNAL, file=sys.stderr)
         for stream in (sys.stdout, sys.stderr):
             # A case that dies must not take with it what it has printed.
             stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         _reset_peak_memory()
         line = _run(task)
+        faulthandler.unregister(STACK_SIGNAL)
         faulthandler.disable()
     return line
 

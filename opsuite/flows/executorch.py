@@ -90,7 +90,7 @@ def _ingredient(name: str, kind: str, attribute: str) -> Any:
 def adapt(name: str, backend: str, quantized: bool) -> Flow:
     """The peer's flow of that name as one of ours; whether it is available is found out when it is asked for."""
     lower: Callable[[str], Any] = functools.partial(_ingredient, name, "TO_EDGE_TRANSFORM_AND_LOWER")
-    short = name.split("_")[0]
+    short = name.split("_", maxsplit=1)[0]
     return Flow(
         name,
         backend=short,
@@ -103,6 +103,9 @@ def adapt(name: str, backend: str, quantized: bool) -> Flow:
     )
 
 
-for _backend, _names in PEER_FLOWS.items():
-    for _name in _names:
-        FLOWS.register(adapt(_name, _backend, quantized=bool(re.search(r"int8|_int$|\d+a\d+w|ethos|neutron", _name))))
+def register() -> None:
+    """Registers the flows of the table. A function, since they are to be listed behind our own."""
+    for backend, names in PEER_FLOWS.items():
+        for name in names:
+            quantized = re.search(r"int8|_int$|\d+a\d+w|ethos|neutron|cortex", name) is not None
+            FLOWS.register(adapt(name, backend, quantized))

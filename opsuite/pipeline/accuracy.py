@@ -57,8 +57,8 @@ class Accuracy(BaseModel):
 
     max_abs: float
     mae: float
-    sqnr_db: float | None
-    sqnr_centred_db: float | None
+    sqnr_db: float | None = None
+    sqnr_centred_db: float | None = None
 
 
 def _ratio_db(signal: float, noise: float) -> float | None:

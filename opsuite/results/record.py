@@ -64,8 +64,8 @@ class DelegationCounts(_Model):
 
     delegated_nodes: int
     undelegated_nodes: int
-    delegated_node_percent: float | None
-    delegated_op_percent: float | None
+    delegated_node_percent: float | None = None
+    delegated_op_percent: float | None = None
     delegated_ops: dict[str, int]
     undelegated_ops: dict[str, int]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -105,13 +106,17 @@ def _delegation(records: Sequence[Record]) -> DelegationTotals:
 
 def _failure_groups(records: Sequence[Record]) -> tuple[FailureGroup, ...]:
     groups: dict[tuple[str, str], list[str]] = {}
+    messages: dict[tuple[str, str], str] = {}
     for record in records:
         if kind_of(record.outcome).is_failure:
             error = record.error
             message = f"{error.type}: {_first_line(error.message)}" if error else ""
-            groups.setdefault((record.outcome, message), []).append(record.id)
+            # Figures differ from case to case where the fault is the same.
+            key = (record.outcome, re.sub(r"\d+\.\d[\de+-]*|\d{3,}", "#", message))
+            groups.setdefault(key, []).append(record.id)
+            messages.setdefault(key, message)
     ordered = sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0]))
-    return tuple(FailureGroup(outcome, message, tuple(ids)) for (outcome, message), ids in ordered)
+    return tuple(FailureGroup(key[0], messages[key], tuple(ids)) for key, ids in ordered)
 
 
 def _first_line(text: str) -> str:
