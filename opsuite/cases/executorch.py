@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import io
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,7 +170,10 @@ class ExecutorchSuite:
         if test.skip is None:
             seed_everything(case_seed(test.node_id, 0))
             try:
-                test.run(runner)
+                with warnings.catch_warnings():
+                    # They are shown, in the case's log, when the case is built to be run.
+                    warnings.simplefilter("ignore")
+                    test.run(runner)
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt):
                     raise
