@@ -46,7 +46,8 @@ class Progress:
         self._outcomes: dict[str, int] = {}
         self._running: Sequence[Running] = ()
         live = console.is_terminal and not console.no_color
-        self._live = Live(console=console, refresh_per_second=4, transient=True) if live else None
+        waiting = Text("preparing workers: importing and warming up torch, executorch and the backend's converter")
+        self._live = Live(waiting, console=console, refresh_per_second=4, transient=True) if live else None
 
     def __enter__(self) -> Progress:
         if self._live:
