@@ -32,4 +32,4 @@ class _OwnOperators:
 
 SUITES.register(_OwnOperators())
 SUITES.register(ExecutorchSuite("operators"))
-SUITES.register(ExecutorchSuite("models", requires=("torchvision", "torchaudio")))
+SUITES.register(ExecutorchSuite("models", needs_one_of=("torchvision", "torchaudio")))

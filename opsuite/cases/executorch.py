@@ -138,22 +138,23 @@ class ExecutorchSuite:
 
     Args:
         part: the sub-package of the peer's suite.
-        requires: modules without which no test of it can be collected.
+        needs_one_of: modules of which at least one must be installed for any test to be collected; test modules
+            that lack theirs stay listed, skipped with the reason.
     """
 
-    def __init__(self, part: str, requires: tuple[str, ...] = ()) -> None:
+    def __init__(self, part: str, needs_one_of: tuple[str, ...] = ()) -> None:
         self.name = PREFIX + part
         self._part = part
-        self._requires = requires
+        self._needs_one_of = needs_one_of
         self._listings: dict[bool, Listing] = {}
 
     @functools.cached_property
     def tests(self) -> dict[str, PeerTest]:
-        """The peer's tests by node ID. Raises OpsuiteError where a required module is missing."""
-        missing = [name for name in self._requires if importlib.util.find_spec(name) is None]
-        if missing:
+        """The peer's tests by node ID. Raises OpsuiteError where what all of them need is missing."""
+        if self._needs_one_of and not any(importlib.util.find_spec(name) for name in self._needs_one_of):
             raise OpsuiteError(
-                f"suite {self.name} needs {' and '.join(missing)}: pip install {' '.join(missing)}", Exit.ENVIRONMENT
+                f"suite {self.name} needs {' or '.join(self._needs_one_of)}: pip install 'opsuite[models]'",
+                Exit.ENVIRONMENT,
             )
         return {test.node_id: test for test in collect(self._part)}
 
