@@ -7,10 +7,8 @@ failure of the first does not hide the others.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.util
-import io
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from opsuite.cases.case import Built, Case, CaseSkipped
 from opsuite.cases.suite import Listing
+from opsuite.engine.output import quiet
 from opsuite.exits import Exit, OpsuiteError
 from opsuite.registry import unknown
 from opsuite.seeds import case_seed, seed_everything
@@ -116,20 +115,20 @@ def collect(part: str) -> list[PeerTest]:
 
     Modules that draw tensors when they are imported draw them from a fixed seed.
     """
-    import pytest
+    with quiet():
+        # What the peer's package imports warns of optional libraries that it lacks.
+        import executorch.backends.test.suite  # noqa: F401
+        import pytest
 
     directory = suite_directory()
     collector = _Collector()
     seed_everything(case_seed(part, 0))
     arguments = ["-p", "no:terminal", "-p", "no:cacheprovider", "--collect-only", "--noconftest", "--assert=plain"]
     arguments += ["-c", os.devnull, f"--rootdir={directory}", "--import-mode=importlib", str(directory / part)]
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+    with quiet():
         code = pytest.main(arguments, plugins=[collector])
-    if not collector.tests:
-        raise OpsuiteError(
-            f"pytest collected nothing from {directory / part} (exit {code}): {output.getvalue()[-500:]}"
-        )
+        if not collector.tests:
+            raise OpsuiteError(f"pytest collected nothing from {directory / part} (exit {code})", Exit.INTERNAL)
     return collector.tests
 
 

@@ -31,12 +31,15 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     for column in ("flow", "lowers", "executes"):
         flows.add_column(column, no_wrap=True)
     flows.add_column("")
+    grouped: dict[str, list[dict[str, Any]]] = {}
     for row in found["flows"]:
+        grouped.setdefault(row["unavailable"] or row["name"], []).append(row)
+    for rows in grouped.values():
         flows.add_row(
-            row["name"],
-            Text("yes", "green") if row["unavailable"] is None else Text("no", "red"),
-            Text("yes", "green") if row["executes"] else Text("no", "yellow"),
-            Text(row["unavailable"] or row["summary"], overflow="fold"),
+            Text("\n".join(row["name"] for row in rows)),
+            Text("yes", "green") if rows[0]["unavailable"] is None else Text("no", "red"),
+            Text("yes", "green") if rows[0]["executes"] else Text("no", "yellow"),
+            Text(rows[0]["unavailable"] or rows[0]["summary"], overflow="fold"),
         )
     console.print(flows)
     return int(Exit.OK)
@@ -44,13 +47,16 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
 def diagnose() -> dict[str, Any]:
     """The environment's versions, the backends that execute here, and each flow with why it is not available."""
+    from opsuite.engine.output import quiet
     from opsuite.environment import environment
     from opsuite.flows import FLOWS
     from opsuite.runtime import native
 
+    with quiet():
+        backends = native.registered_backends()
     return {
         "environment": environment(),
-        "backends": native.registered_backends(),
+        "backends": backends,
         "flows": [
             {
                 "name": flow.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,19 @@ def captured(path: Path) -> Iterator[None]:
             os.dup2(descriptor, number)
             os.close(descriptor)
         os.close(target)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps what libraries print while they are imported off the terminal; it is shown where the block raises."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "printed"
+        try:
+            with captured(path):
+                yield
+        except Exception:
+            print(tail(path), file=sys.stderr)
+            raise
 
 
 def cap(path: Path, limit: int = LOG_LIMIT) -> bool:

@@ -11,19 +11,26 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from opsuite.engine.output import quiet
 from opsuite.flows.flow import FLOWS, Flow
 
-PEER_FLOWS: dict[str, tuple[str, ...]] = {
-    "Vulkan": ("vulkan", "vulkan_static_int8_per_channel"),
-    "WebGPU": ("webgpu",),
-    "OpenVINO": ("openvino", "openvino_int8"),
-    "QNN": ("qnn", "qnn_16a16w", "qnn_16a8w", "qnn_16a4w", "qnn_16a4w_block", "qnn_8a8w"),
-    "ARM": ("arm_tosa_fp", "arm_tosa_int", "arm_ethos_u55", "arm_ethos_u85", "arm_vgf_fp", "arm_vgf_int"),
-    "Cortex-M": ("cortex_m",),
-    "NXP": ("nxp_neutron",),
-    "MLX": ("mlx",),
+PEER_FLOWS: dict[str, tuple[tuple[str, ...], str]] = {
+    "Vulkan": (("vulkan", "vulkan_static_int8_per_channel"), "install executorch 1.5.1"),
+    "WebGPU": (("webgpu",), "install executorch 1.5.1"),
+    "OpenVINO": (("openvino", "openvino_int8"), "pip install openvino nncf"),
+    "QNN": (
+        ("qnn", "qnn_16a16w", "qnn_16a8w", "qnn_16a4w", "qnn_16a4w_block", "qnn_8a8w"),
+        "install the Qualcomm AI Engine Direct SDK and set QNN_SDK_ROOT to it",
+    ),
+    "ARM": (
+        ("arm_tosa_fp", "arm_tosa_int", "arm_ethos_u55", "arm_ethos_u85", "arm_vgf_fp", "arm_vgf_int"),
+        "run executorch's examples/arm/setup.sh",
+    ),
+    "Cortex-M": (("cortex_m",), "put the Corstone-300 FVP on PATH (executorch's examples/arm/setup.sh)"),
+    "NXP": (("nxp_neutron",), "run executorch's examples/nxp/setup.sh"),
+    "MLX": (("mlx",), "build executorch with MLX on an Apple silicon Mac (install_executorch.py)"),
 }
-"""The names of the peer's flows by the name under which it logs that it left them out."""
+"""The peer's flows by the name under which it logs that it left them out, and what installs what they need."""
 
 DELEGATES = {"vulkan": "VulkanBackend", "webgpu": "VulkanBackend", "openvino": "OpenvinoBackend"}
 """Names in executorch's backend registry, by the peer's backend name."""
@@ -34,7 +41,8 @@ _SKIPPED = re.compile(r"Skipping (?P<backend>.+) flow registration: (?P<reason>.
 @functools.lru_cache(maxsize=1)
 def peer_flows() -> tuple[dict[str, Any], dict[str, str]]:
     """The installed executorch's flows by name, and the reasons for which it left others out, by backend."""
-    from executorch.backends.test.suite import flow as peer
+    with quiet():
+        from executorch.backends.test.suite import flow as peer
 
     reasons: dict[str, str] = {}
 
@@ -49,7 +57,8 @@ def peer_flows() -> tuple[dict[str, Any], dict[str, str]]:
     peer.logger.addHandler(keep)
     peer.logger.propagate = False
     try:
-        return dict(peer.all_flows()), reasons
+        with quiet():
+            return dict(peer.all_flows()), reasons
     finally:
         peer.logger.removeHandler(keep)
         peer.logger.propagate = propagate
@@ -74,7 +83,8 @@ def _stage(test_flow: Any, kind: str) -> Any:
 def _probe(name: str, backend: str) -> str | None:
     flows, reasons = peer_flows()
     if name not in flows:
-        return reasons.get(backend, "the installed executorch does not register it")
+        reason = reasons.get(backend, "the installed executorch does not register it")
+        return f"{reason.rstrip('.')}: {PEER_FLOWS[backend][1]}"
     try:
         for kind in ("QUANTIZE", "TO_EDGE_TRANSFORM_AND_LOWER")[0 if flows[name].quantize else 1 :]:
             _stage(flows[name], kind)
@@ -105,7 +115,7 @@ def adapt(name: str, backend: str, quantized: bool) -> Flow:
 
 def register() -> None:
     """Registers the flows of the table. A function, since they are to be listed behind our own."""
-    for backend, names in PEER_FLOWS.items():
+    for backend, (names, _) in PEER_FLOWS.items():
         for name in names:
             quantized = re.search(r"int8|_int$|\d+a\d+w|ethos|neutron|cortex", name) is not None
             FLOWS.register(adapt(name, backend, quantized))
