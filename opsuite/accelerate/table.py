@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opsuite.accelerate import collection, composite_ops, coreml_quantizer, qat_fold
+from opsuite.accelerate import collection, composite_ops, coreml_quantizer, mil_checks, provenance, qat_fold
 from opsuite.accelerate.seams import Part
 
 _PATTERNS: dict[str, tuple[Part, ...]] = {
@@ -13,6 +13,8 @@ _LOWERING: tuple[Part, ...] = (
     qat_fold.PART,
     collection.CONVERT,
     composite_ops.PART,
+    provenance.PART,
+    mil_checks.PART,
     collection.FREEZE,
 )
 
