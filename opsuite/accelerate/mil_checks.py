@@ -108,3 +108,30 @@ PART = Part(
     (_VALIDATE, _VISIBILITY, _PROPAGATE, _FLATTEN, _SET_UPSTREAM),
     _install,
 )
+
+_TYPE_INFO = Seam(
+    "coremltools.converters.mil.mil.types.type_mapping:get_type_info", sources=frozenset(("f80501c86dae0bb2",))
+)
+_MOST_TYPES = 10_000
+
+
+def _install_types(originals: dict[str, Any]) -> Installed:
+    get_type_info = originals[_TYPE_INFO.where]
+    known: dict[type, Any] = {}
+
+    @functools.wraps(get_type_info)
+    def type_info_once(t: Any) -> Any:
+        # A type of MIL is a class that says what it is when asked, and always the same.
+        if type(t) is not type:
+            return get_type_info(t)
+        info = known.get(t)
+        if info is None:
+            if len(known) >= _MOST_TYPES:
+                known.clear()
+            info = known[t] = get_type_info(t)
+        return info
+
+    return {_TYPE_INFO.where: type_info_once}, known.clear
+
+
+TYPES = Part("mil-types", "coremltools' description of a type: made once for each type", (_TYPE_INFO,), _install_types)

@@ -10,6 +10,7 @@ from opsuite.accelerate import (
     mil_checks,
     provenance,
     qat_fold,
+    replay_cost,
 )
 from opsuite.accelerate.seams import Part
 
@@ -24,7 +25,10 @@ _LOWERING: tuple[Part, ...] = (
     composite_ops.OVERRIDE,
     provenance.PART,
     fake_results.PART,
+    replay_cost.MAP,
+    replay_cost.DELEGATE,
     mil_checks.PART,
+    mil_checks.TYPES,
     collection.FREEZE,
     collection.THRESHOLDS,
 )
