@@ -20,6 +20,7 @@ class Seam:
     parameters: tuple[str, ...] | None = None  # names in order, "*" and "**" before the variadic ones
     mentions: tuple[str, ...] = ()  # names its code uses, nested functions included
     sources: frozenset[str] = frozenset()  # digests of the sources it may have; empty means any
+    absent: bool = False  # an attribute to add: it must not be there yet
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ def locate(seam: Seam) -> Found | str:
     for holder in holders:
         owner = getattr(owner, holder, None)
     value = vars(owner).get(name, _ABSENT) if owner is not None else _ABSENT
+    if owner is not None and seam.absent:
+        return f"{seam.where} exists already" if value is not _ABSENT else Found(seam, owner, name, value)
     if value is _ABSENT:
         return f"{seam.where} does not exist"
     return _mismatch(seam, value) or Found(seam, owner, name, value)
@@ -103,7 +106,10 @@ class Replacement:
         setattr(self.found.owner, self.found.name, self.value)
 
     def restore(self) -> None:
-        setattr(self.found.owner, self.found.name, self.found.value)
+        if self.found.value is _ABSENT:
+            delattr(self.found.owner, self.found.name)
+        else:
+            setattr(self.found.owner, self.found.name, self.found.value)
 
 
 # What a part does once its seams are known: replacements by `where`, and what to call when it is undone.

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from opsuite.accelerate import collection, composite_ops, coreml_quantizer, qat_fold
+from opsuite.accelerate import (
+    collection,
+    composite_ops,
+    coreml_quantizer,
+    fake_results,
+    mil_checks,
+    provenance,
+    qat_fold,
+    replay_cost,
+)
 from opsuite.accelerate.seams import Part
 
 _PATTERNS: dict[str, tuple[Part, ...]] = {
@@ -12,8 +21,16 @@ _PATTERNS: dict[str, tuple[Part, ...]] = {
 _LOWERING: tuple[Part, ...] = (
     qat_fold.PART,
     collection.CONVERT,
-    composite_ops.PART,
+    composite_ops.LOOKUP,
+    composite_ops.OVERRIDE,
+    provenance.PART,
+    fake_results.PART,
+    replay_cost.MAP,
+    replay_cost.DELEGATE,
+    mil_checks.PART,
+    mil_checks.TYPES,
     collection.FREEZE,
+    collection.THRESHOLDS,
 )
 
 PATTERN_STRATEGIES = tuple(_PATTERNS)
