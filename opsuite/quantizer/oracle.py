@@ -1,0 +1,109 @@
+"""The installed ExecuTorch's quantizer as an oracle, fast enough to ask thousands of times.
+
+ExecuTorch exports its 405 pattern graphs for every model, and torchao the graphs that fold batch norms of
+quantization-aware training. Both are kept here for the life of the process. What is skipped repeats work whose result
+is known: a graph that was just cleaned is not cleaned again while only annotations are added to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+import torch
+from torch.fx import Graph, GraphModule
+from torch.fx.passes.utils.matcher_with_name_node_map_utils import SubgraphMatcherWithNameNodeMap
+
+_pattern_graphs: dict[Any, GraphModule] = {}
+_matchers: dict[tuple[int, bool], SubgraphMatcherWithNameNodeMap] = {}
+_fold_graphs: dict[Any, GraphModule] = {}
+
+
+def peer_quantizer(config: Any) -> Any:
+    """ExecuTorch's `CoreMLQuantizer` for `config`, to be used under `cached_peer()`."""
+    from executorch.backends.apple.coreml.quantizer import CoreMLQuantizer  # type: ignore[attr-defined]
+
+    return CoreMLQuantizer(config)
+
+
+@contextmanager
+def cached_peer() -> Iterator[None]:
+    """While this context is open, ExecuTorch's quantizer and torchao's batch-norm folding export each pattern once.
+
+    The first use exports about 405 graphs (a minute or two), and 96 more at the first batch norm that is converted.
+    """
+    import executorch.backends.apple.coreml.quantizer._coreml_quantizer_utils as utils
+    from torchao.quantization.pt2e import qat_utils
+
+    with ExitStack() as stack:
+        patch = lambda owner, name, value: stack.enter_context(mock.patch.object(owner, name, value))  # noqa: E731
+        patch(utils, "_get_aten_graph_module", _kept(utils._get_aten_graph_module, _pattern_graphs))
+        patch(utils, "_SubgraphMatcherWithNameNodeMap", _kept_matcher)
+        patch(
+            qat_utils,
+            "_get_aten_graph_module_for_pattern",
+            _kept(qat_utils._get_aten_graph_module_for_pattern, _fold_graphs),
+        )
+        yield
+
+
+@contextmanager
+def cleaned_once(model: GraphModule) -> Iterator[None]:
+    """Lets the first clean-up and recompilation of `model` happen and makes the repetitions do nothing."""
+    clean, recompile = Graph.eliminate_dead_code, GraphModule.recompile
+    done: set[str] = set()
+
+    def first(name: str, method: Callable[..., Any], owner: Any) -> Callable[..., Any]:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if self is owner and name in done:
+                return None
+            if self is owner:
+                done.add(name)
+            return method(self, *args, **kwargs)
+
+        return call
+
+    with (
+        mock.patch.object(Graph, "eliminate_dead_code", first("clean", clean, model.graph)),
+        mock.patch.object(GraphModule, "recompile", first("recompile", recompile, model)),
+    ):
+        yield
+
+
+def exported_patterns() -> dict[Any, GraphModule]:
+    """The pattern graphs that were exported under `cached_peer` so far, by the arguments that made them."""
+    return dict(_pattern_graphs)
+
+
+def _kept(build: Callable[..., GraphModule], store: dict[Any, GraphModule]) -> Callable[..., GraphModule]:
+    def get(pattern: torch.nn.Module, example_inputs: Any, is_cuda: bool = False, **kwargs: Any) -> GraphModule:
+        key = (
+            _closure_key(pattern),
+            tuple(tuple(x.shape) for x in example_inputs),
+            tuple((name, tuple(value.shape)) for name, value in kwargs.items()),
+        )
+        if key not in store:
+            store[key] = build(pattern, example_inputs, is_cuda, **kwargs)
+        return store[key]
+
+    return get
+
+
+def _kept_matcher(pattern: GraphModule, ignore_literals: bool = False) -> SubgraphMatcherWithNameNodeMap:
+    # Making a matcher takes the name map out of the pattern graph, so the matcher is what can be used again.
+    key = (id(pattern), ignore_literals)
+    if key not in _matchers:
+        _matchers[key] = SubgraphMatcherWithNameNodeMap(pattern, ignore_literals=ignore_literals)
+    return _matchers[key]
+
+
+def _closure_key(pattern: torch.nn.Module) -> tuple[Any, ...]:
+    """What tells apart two pattern modules: the functions and flags that their forward functions closed over.
+
+    Their class names do not: each is local to a builder that makes many.
+    """
+    function: Any = getattr(pattern, "fn", None) or pattern.forward.__func__  # type: ignore[union-attr]
+    cells = (cell.cell_contents for cell in function.__closure__ or ())
+    return (function.__qualname__, *zip(function.__code__.co_freevars, cells, strict=True))
