@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 LOG_LIMIT = 1 << 20
@@ -32,6 +32,18 @@ def captured(path: Path) -> Iterator[None]:
             os.dup2(descriptor, number)
             os.close(descriptor)
         os.close(target)
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[Callable[[], str]]:
+    """Yields a function that returns what was printed so far; it is printed after all when the block ends."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "printed"
+        try:
+            with captured(path):
+                yield lambda: tail(path, lines=1000, limit=LOG_LIMIT)
+        finally:
+            sys.stderr.write(tail(path, lines=1000, limit=LOG_LIMIT))
 
 
 @contextlib.contextmanager

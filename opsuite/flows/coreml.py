@@ -34,7 +34,7 @@ def static_int8_config() -> Any:
 
 
 def _quantizer() -> Any:
-    from executorch.backends.apple.coreml.quantizer import CoreMLQuantizer
+    from opsuite.quantizer import CoreMLQuantizer
 
     return CoreMLQuantizer(static_int8_config())
 

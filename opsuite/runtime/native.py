@@ -10,9 +10,15 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from opsuite.engine.output import recorded
+
 
 class MissingKernelError(RuntimeError):
     """The program calls an operator for which no kernel is registered."""
+
+
+class ExecutionError(RuntimeError):
+    """executorch refused to load or run the program; the message holds what its native code said of it."""
 
 
 @functools.lru_cache(maxsize=1)
@@ -63,12 +69,25 @@ def execute(pte: bytes, inputs: tuple[Any, ...], method: str = "forward") -> lis
         Its outputs as tensors that live on after the program: numbers as rank-0 tensors.
 
     Raises:
-        RuntimeError: what executorch raises when a program cannot be loaded or run.
+        ExecutionError: the program cannot be loaded or run.
     """
-    program = _runtime().load_program(pte)
-    outputs = program.load_method(method).execute(pytree.tree_leaves(inputs))
+    # The exception holds a number; what it means is printed by the native code.
+    with recorded() as said:
+        try:
+            program = _runtime().load_program(pte)
+            outputs = program.load_method(method).execute(pytree.tree_leaves(inputs))
+        except RuntimeError as error:
+            raise ExecutionError("; ".join([str(error), *_complaints(said())])) from error
     return [
         value.clone() if isinstance(value, torch.Tensor) else torch.as_tensor(value)
         for value in outputs
         if value is not None
     ]
+
+
+def _complaints(native_log: str) -> list[str]:
+    """The first failed check and the failing instruction, out of what the native code has printed."""
+    lines = [line.partition("] ")[2] or line for line in native_log.splitlines()]
+    first = next((line for line in lines if "failed" in line.lower()), None)
+    instruction = next((line for line in lines if line.startswith("KernelCall failed")), None)
+    return list(dict.fromkeys(line for line in (first, instruction) if line is not None))

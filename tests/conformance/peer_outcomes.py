@@ -70,7 +70,8 @@ def peer_outcomes(report: dict, flow: str) -> dict[str, str]:
     outcomes: dict[str, str] = {}
     for test in report["tests"]:
         node_id = re.sub(rf"\[{flow}(?:-(.*))?\]$", lambda m: f"[{m[1]}]" if m[1] else "", test["nodeid"])
-        node_id = "executorch:" + node_id[node_id.index("operators/") :]
+        # pytest roots node IDs in whatever directory it was started with.
+        node_id = "executorch:operators/" + node_id[re.search(r"test_\w+\.py::", node_id).start() :]
         rows = test.get("metadata", {}).get("subtests", [])
         for row in rows:
             outcomes[f"{node_id}#{int(row['Subtest']) + 1}"] = _peer_outcome(row)
