@@ -134,13 +134,14 @@ def _look(slot: Slot, limits: Limits) -> Record | None:
 def _collect(slot: Slot) -> Record:
     running = slot.running
     assert running is not None
-    try:
-        record = Record.from_line(running.future.result())
-    except BrokenProcessPool:
+    # Looked at, not raised again: a SystemExit or KeyboardInterrupt of a case must not end the run.
+    error = running.future.exception()
+    if isinstance(error, BrokenProcessPool):
         return _end(slot, "crash", "Crash", f"the worker {slot.exit_status()}")
-    except Exception as error:
+    if error is not None:
         # The worker lived on: what it raised lies outside the pipeline's stages.
         return _end(slot, "crash", type(error).__name__, str(error))
+    record = Record.from_line(running.future.result())
     slot.finish()
     return record
 

@@ -19,6 +19,9 @@ from opsuite.results.record import DelegationCounts, ErrorInfo, Record
 MESSAGE_LIMIT = 2000
 """Characters of an error's message that a record keeps; the log keeps all of it."""
 
+CAUGHT = (Exception, SystemExit)
+"""What a model may raise: a `sys.exit()` in it ends its case, not the worker."""
+
 ORDER: tuple[tuple[str, StageFunction], ...] = (
     ("eager", eager.run),
     ("quantize", quantize.run),
@@ -64,7 +67,7 @@ def run_case(
         built = case.instantiate(request.seed, flow)
     except CaseSkipped as reason:
         return _ended(record, "skip:case", "build", reason)
-    except Exception as error:
+    except CAUGHT as error:
         on_traceback(traceback.format_exc())
         return _ended(record, "skip:build", "build", error)
     finally:
@@ -87,7 +90,7 @@ def _run_stages(
         try:
             with state.timed(stage):
                 function(state)
-        except Exception as error:
+        except CAUGHT as error:
             on_traceback(traceback.format_exc())
             outcome = "skip:eager" if stage == "eager" else f"fail:{stage}"
             return _ended(record, outcome, stage, error)
@@ -96,7 +99,7 @@ def _run_stages(
     return record
 
 
-def _ended(record: Record, outcome: str, stage: str, error: Exception | None, reason: str = "") -> Record:
+def _ended(record: Record, outcome: str, stage: str, error: BaseException | None, reason: str = "") -> Record:
     record.outcome, record.stage = outcome, stage
     message = str(error) if error is not None else reason
     record.error = ErrorInfo(
