@@ -53,7 +53,7 @@ class Accuracy(BaseModel):
         sqnr_centred_db: None where the reference does not vary.
     """
 
-    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
     max_abs: float
     mae: float
