@@ -236,7 +236,9 @@ def _lock(path: Path) -> filelock.BaseFileLock:
 
 def _set_damaged_lines_aside(path: Path, damaged: list[int]) -> None:
     """Moves damaged lines to a file of their own, so that what is appended begins on a new line."""
-    lines = (path / RECORDS).read_bytes().splitlines(keepends=True)
+    with (path / RECORDS).open("rb") as file:
+        # As load_records counts them: bytes.splitlines() would also split at a carriage return in a damaged line.
+        lines = list(file)
     with (path / DAMAGED).open("ab") as aside:
         aside.writelines(lines[number - 1] for number in damaged)
     whole = path / (RECORDS + ".new")
