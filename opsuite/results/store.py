@@ -111,7 +111,7 @@ def load_records(path: Path) -> Loaded:
                 record = Record.from_line(line.decode("utf-8"))
             except SchemaVersionError as error:
                 raise OpsuiteError(f"{path}, line {number}: {error}") from error
-            except ValueError:
+            except (ValueError, RecursionError):
                 damaged.append(number)
             else:
                 records[record.key] = record
