@@ -38,7 +38,9 @@ def make_plan(
             selected = [case_id for case_id in ids if matches(case_id)]
             for case_id in selected:
                 item = PlanItem(id=case_id, suite=name, flow=flow.name)
-                items.setdefault(item.key, item)
+                other = items.setdefault(item.key, item).suite
+                if other != name:
+                    raise OpsuiteError(f"case {case_id!r} is in {other} and in {name}: run them one after the other")
             if listing.sources is not None:
                 reconciliation.append(
                     Reconciliation(
