@@ -81,11 +81,13 @@ def load_file_suite(path: Path) -> CaseSuite:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise OpsuiteError(f"case file {path} fails to import: {type(error).__name__}: {error}") from error
     cases: Iterable[Case]
     if hasattr(module, "CASES"):
         cases = module.CASES
+        if not isinstance(cases, Iterable):
+            raise OpsuiteError(f"case file {path}: CASES is a {type(cases).__name__}, not a list of cases")
     elif hasattr(module, "build"):
         cases = [Case(path.stem, module.build)]
     else:
