@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 import signal
 import time
@@ -81,6 +82,9 @@ def run(
     """
     console = Console()
     asked = _Asked(suites, flow, k, seed, runtime)
+    for option, value in (("--timeout", timeout), ("--memory-limit", memory_limit)):
+        if not math.isfinite(value):
+            raise OpsuiteError(f"{option} {value} is not a finite number")
     if resume is not None and output is not None:
         raise OpsuiteError("--resume goes on in its own directory: leave out -o")
     directory = _resume(resume, asked, console) if resume else _create(output, asked)
