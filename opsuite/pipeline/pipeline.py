@@ -102,6 +102,8 @@ def _run_stages(
 def _ended(record: Record, outcome: str, stage: str, error: BaseException | None, reason: str = "") -> Record:
     record.outcome, record.stage = outcome, stage
     message = str(error) if error is not None else reason
+    # JSON has no form for a lone surrogate, as undecodable file names have them.
+    message = message.encode("utf-8", "backslashreplace").decode()
     record.error = ErrorInfo(
         type=type(error).__name__ if error is not None else outcome.capitalize(),
         message=message if len(message) <= MESSAGE_LIMIT else message[:MESSAGE_LIMIT] + " [...]",
