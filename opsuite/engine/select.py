@@ -24,6 +24,12 @@ def compile_selection(expression: str) -> Callable[[str], bool]:
 
     def matches(case_id: str) -> bool:
         lowered = case_id.lower()
-        return bool(compiled.evaluate(lambda name, /, **kwargs: name.lower() in lowered))
+
+        def contains(name: str, /, **parameters: object) -> bool:
+            if parameters:
+                raise OpsuiteError(f"-k {expression!r}: {name!r} takes no parameters")
+            return name.lower() in lowered
+
+        return bool(compiled.evaluate(contains))
 
     return matches
