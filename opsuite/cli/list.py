@@ -28,6 +28,7 @@ def list_cases(
     Without SUITES on a terminal: the suites and flows there are, with the number of their cases.
     """
     from opsuite.cases import SUITES, find_suite, resolve
+    from opsuite.engine.plan import known_cases
     from opsuite.engine.select import compile_selection
     from opsuite.flows import FLOWS
 
@@ -40,9 +41,8 @@ def list_cases(
     for selected in map(resolve, suites or SUITES.names()):
         try:
             suite = find_suite(selected.suite)
-            ids = [selected.case_id] if selected.case_id else suite.listing(wanted).case_ids
-            if selected.case_id:
-                suite.case(selected.case_id)
+            known = suite.listing(wanted).case_ids
+            ids = known_cases(suite, [selected.case_id], known) if selected.case_id else known
         except OpsuiteError as error:
             if suites or error.code is not Exit.ENVIRONMENT:
                 raise

@@ -34,7 +34,7 @@ def make_plan(
             listing = suite.listing(flow)
             asked = [s.case_id for s in wanted if s.suite == name and s.case_id is not None]
             whole = any(s.suite == name and s.case_id is None for s in wanted)
-            ids = listing.case_ids if whole else _known(suite, asked, listing.case_ids)
+            ids = listing.case_ids if whole else known_cases(suite, asked, listing.case_ids)
             selected = [case_id for case_id in ids if matches(case_id)]
             for case_id in selected:
                 item = PlanItem(id=case_id, suite=name, flow=flow.name)
@@ -65,7 +65,8 @@ def make_plan(
     )
 
 
-def _known(suite: Suite, asked: Sequence[str], known: Sequence[str]) -> list[str]:
+def known_cases(suite: Suite, asked: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Returns `asked`. Raises OpsuiteError for a case that is not among the suite's known ones."""
     for case_id in asked:
         if case_id not in known:
             suite.case(case_id)
