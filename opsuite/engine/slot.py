@@ -130,8 +130,15 @@ class Slot:
     def kill(self) -> None:
         """Ends the worker and every process that it started, at once."""
         if self.pid is not None:
+            # Children in sessions of their own are outside the group; they are known only while the worker lives.
+            children: list[psutil.Process] = []
+            with contextlib.suppress(psutil.Error):
+                children = psutil.Process(self.pid).children(recursive=True)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
+            for child in children:
+                with contextlib.suppress(psutil.Error):
+                    child.kill()
         self.stop()
 
     def stop(self) -> None:
