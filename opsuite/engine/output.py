@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ def captured(path: Path) -> Iterator[None]:
     """Sends file descriptors 1 and 2 of this process, and so those of its children, to the end of a file."""
     sys.stdout.flush()
     sys.stderr.flush()
-    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    target = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     saved = [os.dup(1), os.dup(2)]
     try:
         os.dup2(target, 1)
@@ -36,7 +38,16 @@ def captured(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def recorded() -> Iterator[Callable[[], str]]:
-    """Yields a function that returns what was printed so far; it is printed after all when the block ends."""
+    """Yields a function that returns what was printed so far; it is printed after all when the block ends.
+
+    Inside `captured` it is read back from the log, where it stays whatever becomes of this process.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if _is_log(2):
+        start = os.fstat(2).st_size
+        yield lambda: os.pread(2, LOG_LIMIT, start).decode("utf-8", "replace")
+        return
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "printed"
         try:
@@ -44,6 +55,13 @@ def recorded() -> Iterator[Callable[[], str]]:
                 yield lambda: tail(path, lines=1000, limit=LOG_LIMIT)
         finally:
             sys.stderr.write(tail(path, lines=1000, limit=LOG_LIMIT))
+
+
+def _is_log(descriptor: int) -> bool:
+    """Whether the descriptor is a file that can be read, as `captured` opens it."""
+    mode = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    wanted = os.O_RDWR | os.O_APPEND
+    return stat.S_ISREG(os.fstat(descriptor).st_mode) and mode & (os.O_ACCMODE | os.O_APPEND) == wanted
 
 
 @contextlib.contextmanager
