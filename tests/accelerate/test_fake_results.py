@@ -1,8 +1,6 @@
 import pytest
 import torch
-from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 import opsuite
 
@@ -68,12 +66,13 @@ def test_real_tensors_are_computed(graph, on):
     assert second[0][0, 0] == 3
 
 
-def test_symbolic_shapes_are_not_remembered(graph, on):
-    sizes = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC, DimDynamic.STATIC])
-    with FakeTensorMode(shape_env=ShapeEnv()) as mode:
-        x = mode.from_tensor(torch.ones(5, 3), source=ConstantSource("x"), symbolic_context=sizes)
-        y = mode.from_tensor(torch.ones(3))
-        assert x._has_symbolic_sizes_strides
+def test_symbolic_shapes_are_not_remembered(on):
+    batch = torch.export.Dim("batch")
+    inputs = torch.ones(5, 3), torch.ones(3)
+    graph = torch.export.export(Add(), inputs, dynamic_shapes=({0: batch}, None)).graph_module
+    x, y = (node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder")
+    assert x._has_symbolic_sizes_strides
+    with x.fake_mode:
         first, second = replay(graph, x, y), replay(graph, x, y)
     assert not any(a is b for a, b in zip(first, second, strict=True))
 

@@ -146,3 +146,12 @@ def test_every_seam_of_every_part_is_as_before_afterwards():
 def test_an_unknown_strategy_names_those_there_are():
     with pytest.raises(ValueError, match="no pattern strategy named 'magic'; strategies are cache"):
         opsuite.accelerate(patterns="magic")
+
+
+def test_suspending_sets_aside_and_remembers(library, table):
+    with opsuite.accelerate():
+        loud = library.greet
+        with switch.suspended():
+            assert library.greet is greet
+            assert table == []
+        assert library.greet is loud
