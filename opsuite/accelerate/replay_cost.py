@@ -100,7 +100,7 @@ def _install_delegate(originals: dict[str, Any]) -> Installed:
 
     @functools.wraps(call)
     def call_once(lowered_module: Any, *args: Any) -> Any:
-        mode = getattr(args[0], "fake_mode", None) if args else None
+        mode: Any = getattr(args[0], "fake_mode", None) if args else None
         try:
             key_of(args, mode, [])
             if not all(isinstance(argument, FakeTensor) for argument in args):

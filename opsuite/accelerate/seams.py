@@ -70,7 +70,7 @@ def parameters_of(function: Any) -> tuple[str, ...] | None:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return None
-    mark = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    mark: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     return tuple(mark.get(p.kind, "") + p.name for p in signature.parameters.values())
 
 

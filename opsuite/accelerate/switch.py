@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,7 @@ class PartStatus:
 
 @dataclass
 class _Active:
+    part: Part
     replacements: list[Replacement]
     on_undo: Callable[[], None] | None
     uses: int = 1
@@ -109,6 +111,26 @@ def undo() -> None:
             _release(name)
 
 
+@contextmanager
+def suspended() -> Iterator[None]:
+    """For measuring both sides in turns: attributes and process as they were, but what parts remember stays."""
+    with _state.lock:
+        active = list(_state.active.values())
+        for entry in reversed(active):
+            for replacement in reversed(entry.replacements):
+                replacement.restore()
+            if not entry.part.seams and entry.on_undo:
+                entry.on_undo()
+        try:
+            yield
+        finally:
+            for entry in active:
+                for replacement in entry.replacements:
+                    replacement.apply()
+                if not entry.part.seams:
+                    _, entry.on_undo = entry.part.install({})
+
+
 def _select(table: tuple[Part, ...], parts: Iterable[str] | None, without: Iterable[str]) -> list[Part]:
     known = {part.name for part in table}
     without = set(without)
@@ -142,7 +164,7 @@ def _hold(part: Part) -> str:
     replacements = [Replacement(item, values[item.seam.where]) for item in found if item.seam.where in values]
     for replacement in replacements:
         replacement.apply()
-    _state.active[part.name] = _Active(replacements, on_undo)
+    _state.active[part.name] = _Active(part, replacements, on_undo)
     return ""
 
 
