@@ -27,7 +27,7 @@ class Step:
 def steps(record: Record) -> list[Step]:
     """The record's steps in the order of the pipeline, each sub-stage behind its stage."""
     total = sum(seconds for step, seconds in record.seconds.items() if "." not in step) or 1.0
-    order = {stage: index for index, stage in enumerate(STAGES)}
+    order: dict[str, int] = {stage: index for index, stage in enumerate(STAGES)}
     ranked = sorted(
         record.seconds.items(), key=lambda entry: (order.get(entry[0].partition(".")[0], 99), "." in entry[0])
     )
