@@ -22,5 +22,14 @@ def run(state: State) -> None:
     kernels = native.missing_kernels((op.name, op.overload) for op in plan.operators)
     if kernels:
         raise native.MissingKernelError(f"executorch has no kernel here for {', '.join(kernels)}")
-    state.outputs = native.execute(state.pte, copied(state.test.inputs))
+    outputs = native.execute(state.pte, copied(state.test.inputs))
+    # An input that the model writes into comes back as an output of the program, ahead of the model's own.
+    state.outputs = outputs[_written_inputs(state) :]
     state.spoke = f"native:{state.flow.backend if delegates else 'portable'}"
+
+
+def _written_inputs(state: State) -> int:
+    from torch.export.graph_signature import OutputKind
+
+    signature = state.executorch_program.exported_program().graph_signature
+    return sum(spec.kind is OutputKind.USER_INPUT_MUTATION for spec in signature.output_specs)
