@@ -19,6 +19,7 @@ from opsuite.accelerate import accelerate
 from opsuite.quantizer.oracle import cached_peer, cleaned_once, peer_quantizer
 from opsuite.quantizer.quantizer import CoreMLQuantizer
 
+
 @dataclass(frozen=True)
 class Difference:
     """One thing in which two results differ; `aspect` is the kind of thing and `where` the node, constant or line."""

@@ -186,5 +186,3 @@ def _with_defaults(target: Any, args: list[Any], kwargs: dict[str, Any]) -> list
         else:
             values.append(argument.default_value)
     return values
-
-
