@@ -22,14 +22,14 @@ _matchers: dict[tuple[int, bool], SubgraphMatcherWithNameNodeMap] = {}
 
 def peer_quantizer(config: Any) -> Any:
     """ExecuTorch's `CoreMLQuantizer` for `config`, to be used under `cached_peer()`."""
-    from executorch.backends.apple.coreml.quantizer import CoreMLQuantizer  # type: ignore[attr-defined]
+    from executorch.backends.apple.coreml.quantizer import CoreMLQuantizer
 
     return CoreMLQuantizer(config)
 
 
 @contextmanager
 def cached_peer() -> Iterator[None]:
-    """While this context is open, ExecuTorch's quantizer exports each of its patterns once; that takes about a minute."""
+    """While this context is open, ExecuTorch's quantizer exports each of its patterns once, in about a minute."""
     import executorch.backends.apple.coreml.quantizer._coreml_quantizer_utils as utils
 
     with (
@@ -90,6 +90,6 @@ def _closure_key(pattern: torch.nn.Module) -> tuple[Any, ...]:
 
     Their class names do not: each is local to a builder that makes many.
     """
-    function: Any = getattr(pattern, "fn", None) or pattern.forward.__func__  # type: ignore[union-attr]
+    function: Any = getattr(pattern, "fn", None) or pattern.forward.__func__
     cells = (cell.cell_contents for cell in function.__closure__ or ())
     return (function.__qualname__, *zip(function.__code__.co_freevars, cells, strict=True))

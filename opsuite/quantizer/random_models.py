@@ -1,11 +1,13 @@
 """Random small models, as code, with a configuration: a hypothesis strategy that reaches what quantizers differ in.
 
-Every tensor is `(2, 4, ..., 4)` with rank 2 to 5, so that almost any op can follow any other. A model is generated as the
-text of a script, so what is printed when two quantizers differ is exactly what was compared.
+Every tensor is `(2, 4, ..., 4)` with rank 2 to 5, so that almost any op can follow any other. A model is generated as
+the text of a script, so what is printed when two quantizers differ is exactly what was compared.
 """
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +26,6 @@ from torch import nn
 """
 
 _SETTINGS: dict[str, tuple[str, ...]] = {
-    "quantization_scheme": ("'symmetric'", "'affine'"),
     "activation_dtype": ("torch.quint8", "torch.float32"),
     "weight_dtype": ("torch.qint8", "torch.quint8", "torch.float32"),
     "weight_per_channel": ("True", "False"),
@@ -76,9 +77,11 @@ class RandomModel:
         import torch
 
         torch.manual_seed(0)
-        namespace: dict[str, Any] = {"__name__": "opsuite_random_model"}
-        exec(compile(self.script, "<random model>", "exec"), namespace)
-        return namespace
+        # Dynamo looks the module of a class up by its name.
+        module = types.ModuleType("opsuite_random_model")
+        sys.modules[module.__name__] = module
+        exec(compile(self.script, "<random model>", "exec"), vars(module))
+        return vars(module)
 
     def capture(self, defined: dict[str, Any]) -> Any:
         """The graph module of `Model`, as `torch.export` gives it. Raises whatever the model or the export raises."""
@@ -249,7 +252,7 @@ def _pool_module(draft: _Draft) -> None:
 
 def _flatten(draft: _Draft) -> None:
     value = draft.value(_is_float)
-    form, start = draft.pick(tuple((form, start) for form in ops.FLATTENS for start in (1, value.rank - 2)))
+    form, start = draft.pick(tuple((form, start) for form in ops.FLATTENS for start in (1, max(1, value.rank - 2))))
     flat = draft.new_name()
     draft.forward.append(f"{flat} = {form.format(x=value, start=start)}")
     rank = start + 1
@@ -317,20 +320,22 @@ def _block_text(draft: _Draft, rank: int) -> tuple[str, _Draft]:
     return block.text("Block", "x", str(fitting[-1])), block
 
 
-def _part(draft: _Draft, likely: int) -> str:
+def _part(draft: _Draft, scheme: str, likely: int) -> str:
     if draft.flag(8):
         return "None"
-    given = ", ".join(f"{name}={draft.pick(values)}" for name, values in _SETTINGS.items() if draft.flag(likely))
-    return f"ModuleLinearQuantizerConfig({given})"
+    given = [f"{name}={draft.pick(values)}" for name, values in _SETTINGS.items() if draft.flag(likely)]
+    return f"ModuleLinearQuantizerConfig({', '.join([*scheme.split(), *given])})"
 
 
 def _config(draft: _Draft, names: list[str], types: list[str]) -> str:
-    parts = [f"global_config={_part(draft, 4)}"]
+    # All parts of a configuration have to name the same scheme.
+    scheme = "quantization_scheme='affine'" if draft.flag(3) else ""
+    parts = [f"global_config={_part(draft, scheme, 4)}"]
     for field_name, keys in (("module_type_configs", types), ("module_name_configs", names)):
         if keys and draft.flag(4):
             chosen = draft.draw(st.lists(st.sampled_from(keys), min_size=1, max_size=2, unique=True))
             quoted = [key if field_name == "module_type_configs" else repr(key) for key in chosen]
-            parts.append(f"{field_name}={{{', '.join(f'{key}: {_part(draft, 3)}' for key in quoted)}}}")
+            parts.append(f"{field_name}={{{', '.join(f'{key}: {_part(draft, scheme, 3)}' for key in quoted)}}}")
     return f"LinearQuantizerConfig({', '.join(parts)})"
 
 
@@ -356,10 +361,7 @@ def random_models(draw: Callable[..., Any], max_steps: int = 9) -> RandomModel:
     for _ in range(draw(st.integers(1, max_steps))):
         model.step()
     names = [*(name for name, _ in model.modules), *names]
-    outputs = [str(model.values[-1])]
-    for value in model.values[:-1]:
-        if model.flag(8):
-            outputs.append(str(value))
+    outputs = [str(model.values[-1]), *(str(value) for value in model.values[:-1] if model.flag(8))]
     text += model.text(
         "Model", ", ".join(map(str, inputs)), outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -22,7 +23,7 @@ class Layer:
     """A module's constructor call, left open, with arguments that may be added. All of them keep the shape."""
 
     call: str
-    options: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Checked:
         name: the case's ID with the mode, or the number of the random model.
         differences: none if both quantizers do the same.
         unreached: why the model never came to a quantizer.
-        errors: stages that fail, in the same way, with both quantizers.
+        errors: the stages that fail with both quantizers, and how they fail with ours.
         annotated: number of annotated nodes.
         model: code of the model where there are differences and no case to name.
     """
@@ -153,7 +153,13 @@ def _capture(built: Built) -> Any:
 
 def _checked(name: str, found: list[Difference], ours: Quantized, model: str = "") -> Checked:
     annotated = sum(value["annotated"] for value in ours.annotations.values())
-    return Checked(name, tuple(found), errors=tuple(ours.errors), annotated=annotated, model=model)
+    return Checked(
+        name,
+        tuple(found),
+        errors=tuple(f"{stage}: {_in_short(error)}" for stage, error in ours.errors.items()),
+        annotated=annotated,
+        model=model,
+    )
 
 
 def _in_short(error: BaseException) -> str:

@@ -1,0 +1,1 @@
+"""Benchmarks: each prints a ratio of two sides measured in one run."""
