@@ -35,7 +35,7 @@ def overview(
 
 def main() -> None:
     """Entry point: runs a command, and turns errors that a user can act on into one line and an exit code."""
-    from opsuite.cli import doctor, list, profile, run  # noqa: F401  (importing a command registers it)
+    from opsuite.cli import doctor, list, profile, run, verify_quantizer  # noqa: F401  (importing a command registers it)
 
     try:
         sys.exit(app(standalone_mode=False))

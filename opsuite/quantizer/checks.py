@@ -20,7 +20,8 @@ def check_config(config: Any, label: str) -> None:
         return
     if config.weight_n_bits not in (8, 32):
         raise ValueError(
-            f"{label}: weight_dtype of {config.weight_n_bits} bits is not supported; accepted are qint8, quint8, float32"
+            f"{label}: weight_dtype of {config.weight_n_bits} bits is not supported; "
+            "accepted are qint8, quint8, float32"
         )
     if config.algorithm != "vanilla":
         raise ValueError(f"{label}: algorithm {config.algorithm!r} is not supported; accepted is 'vanilla'")

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
+from torchao.quantization.pt2e.fake_quantize import disable_fake_quant
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer, SharedQuantizationSpec
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
+from opsuite.accelerate import accelerate
 from opsuite.quantizer.oracle import cached_peer, cleaned_once, peer_quantizer
 from opsuite.quantizer.quantizer import CoreMLQuantizer
-
-STAGES = ("prepare", "calibrate", "convert")
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,22 @@ class Difference:
 
 @dataclass
 class Quantized:
-    """What one quantizer made of a model, as far as it came. `error` is the failure of `failed_stage`, if any."""
+    """What one quantizer made of a model, as far as it came: a description of each result, and errors by stage."""
 
     annotations: dict[str, Any] = field(default_factory=dict)
     prepared: dict[str, Any] = field(default_factory=dict)
     converted: dict[str, Any] = field(default_factory=dict)
-    failed_stage: str | None = None
-    error: BaseException | None = None
+    errors: dict[str, BaseException] = field(default_factory=dict)
+
+
+@contextmanager
+def comparing() -> Iterator[None]:
+    """Has to be open around `compare`: both sides keep the pattern graphs that are exported, as long as it is.
+
+    torchao, which both sides use alike, exports patterns of its own for every graph with a batch norm.
+    """
+    with accelerate(["qat-fold"]), cached_peer():
+        yield
 
 
 def compare(
@@ -59,8 +68,7 @@ def compare(
         The differences, none if equal, and what ours made of it.
     """
     ours = quantize(captured, inputs, lambda: CoreMLQuantizer(config), qat=qat)
-    with cached_peer():
-        theirs = quantize(captured, inputs, lambda: peer_quantizer(config), qat=qat, around_annotate=cleaned_once)
+    theirs = quantize(captured, inputs, lambda: peer_quantizer(config), qat=qat, around_annotate=cleaned_once)
     return differences(ours, theirs), ours
 
 
@@ -74,43 +82,51 @@ def quantize(
 ) -> Quantized:
     """Prepares, calibrates and converts a copy of `captured`, keeping a description of each stage's result."""
     result = Quantized()
-    stage = STAGES[0]
+    model = copy.deepcopy(captured)
+    recorder = _Recorder(quantizer(), around_annotate)
     try:
-        model = copy.deepcopy(captured)
-        recorder = _Recorder(quantizer(), around_annotate)
-        prepare = prepare_qat_pt2e if qat else prepare_pt2e
-        model = prepare(model, recorder)
+        model = (prepare_qat_pt2e if qat else prepare_pt2e)(model, recorder)
+    except Exception as error:  # Any failure of any stage is a result to be compared.
+        result.errors["prepare"] = error
+        return result
+    finally:
         result.annotations = recorder.annotations
-        result.prepared = describe_module(model)
-        stage = STAGES[1]
-        torch.manual_seed(0)
-        with torch.no_grad():
-            model(*copy.deepcopy(inputs))
-        stage = STAGES[2]
+    result.prepared = describe_module(model)
+    try:
+        _calibrate(model, inputs)
+    except Exception as error:
+        result.errors["calibrate"] = error
+        # Observers take what fake quantization has no kernel for; the conversion is compared with what they saw.
+        model.apply(disable_fake_quant)
+        with suppress(Exception):
+            _calibrate(model, inputs)
+    try:
         result.converted = describe_module(convert_pt2e(model))
-    except Exception as error:  # Any failure of any stage is an outcome to be compared.
-        result.failed_stage, result.error = stage, error
+    except Exception as error:
+        result.errors["convert"] = error
     return result
 
 
-def differences(ours: Quantized, theirs: Quantized) -> list[Difference]:
-    """In what two results differ. Failures are equal if they end the same stage.
+def _calibrate(model: GraphModule, inputs: tuple[Any, ...]) -> None:
+    torch.manual_seed(0)
+    with torch.no_grad():
+        model(*copy.deepcopy(inputs))
 
-    The quantizers phrase their own refusals each in its way; later stages are the same code, so the words count too.
+
+def differences(ours: Quantized, theirs: Quantized) -> list[Difference]:
+    """In what two results differ.
+
+    The quantizers phrase their own refusals each in its way, so what counts of a failed prepare is that it failed.
+    Later stages are the same code on both sides, so there the words count too.
     """
-    failures = [
-        f"{type(r.error).__name__} at {r.failed_stage}: {r.error}" if r.error else "none" for r in (ours, theirs)
-    ]
-    same_failure = ours.failed_stage == theirs.failed_stage and (
-        ours.failed_stage in (None, "prepare") or failures[0] == failures[1]
-    )
-    if not same_failure:
-        return [Difference("failure", "the model", *failures)]
+    sides = (ours, theirs)
+    if any("prepare" in side.errors for side in sides):
+        raised = [repr(side.errors.get("prepare", "nothing raised")) for side in sides]
+        return [] if all(side.errors for side in sides) else [Difference("prepare", "the model", *raised)]
     found = _unequal("annotation", ours.annotations, theirs.annotations)
-    for aspect in ("prepared", "converted"):
-        if not found:
-            found = _unequal(aspect, getattr(ours, aspect), getattr(theirs, aspect))
-    return found
+    found = found or _unequal("prepared", ours.prepared, theirs.prepared)
+    found = found or _unequal("error", *({stage: repr(e) for stage, e in side.errors.items()} for side in sides))
+    return found or _unequal("converted", ours.converted, theirs.converted)
 
 
 def describe_annotations(graph: Graph) -> dict[str, Any]:
@@ -152,7 +168,8 @@ def describe_module(model: GraphModule) -> dict[str, Any]:
         described[f"constant {name}"] = (
             str(tensor.dtype),
             tuple(tensor.shape),
-            tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes(),
+            # A copy: a tensor that numpy has seen cannot be resized any more, which observers do.
+            tensor.detach().clone().contiguous().view(-1).view(torch.uint8).numpy().tobytes(),
         )
     for name, module in model.named_modules():
         if name:

@@ -6,7 +6,7 @@ end there. What comes so near and still fails is kept, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -52,10 +52,10 @@ class Match:
 
 @dataclass(frozen=True)
 class Rejection:
-    """A near-miss: the ops of `pattern` end at `anchor`, but it does not apply, for `reason` (`detail` in words)."""
+    """A near-miss: `nodes` have the ops of `pattern`, but it does not apply, for `reason` (`detail` in words)."""
 
     pattern: Pattern
-    anchor: Node
+    nodes: tuple[Node, ...]
     reason: Reason
     detail: str
 
@@ -127,7 +127,7 @@ def _match(pattern: Pattern, nodes: tuple[Node, ...], repeated_operands: bool) -
         if arguments is None:
             return Rejection(
                 pattern,
-                nodes[0],
+                nodes,
                 Reason.ARGUMENT_FORM,
                 f"{node.name} gives {op.target} arguments of another form than the pattern's: {node.args}",
             )
@@ -136,7 +136,7 @@ def _match(pattern: Pattern, nodes: tuple[Node, ...], repeated_operands: bool) -
                 if value in seen and not repeated_operands:
                     return Rejection(
                         pattern,
-                        nodes[0],
+                        nodes,
                         Reason.REPEATED_OPERAND,
                         f"{node.name} reads {value.name} more than once",
                     )
@@ -148,7 +148,7 @@ def _match(pattern: Pattern, nodes: tuple[Node, ...], repeated_operands: bool) -
         if outside:
             return Rejection(
                 pattern,
-                nodes[0],
+                nodes,
                 Reason.SEVERAL_USERS,
                 f"{node.name} is also used by {', '.join(outside)}",
             )
@@ -186,5 +186,3 @@ def _with_defaults(target: Any, args: list[Any], kwargs: dict[str, Any]) -> list
         else:
             values.append(argument.default_value)
     return values
-
-

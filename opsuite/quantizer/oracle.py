@@ -1,14 +1,14 @@
 """The installed ExecuTorch's quantizer as an oracle, fast enough to ask thousands of times.
 
-ExecuTorch exports its 405 pattern graphs for every model, and torchao the graphs that fold batch norms of
-quantization-aware training. Both are kept here for the life of the process. What is skipped repeats work whose result
-is known: a graph that was just cleaned is not cleaned again while only annotations are added to it.
+ExecuTorch exports its 405 pattern graphs for every model; here they are kept for the life of the process, and every one
+of them is still tried. What is skipped repeats work whose result is known: a graph that was just cleaned is not cleaned
+again while only annotations are added to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
@@ -18,34 +18,24 @@ from torch.fx.passes.utils.matcher_with_name_node_map_utils import SubgraphMatch
 
 _pattern_graphs: dict[Any, GraphModule] = {}
 _matchers: dict[tuple[int, bool], SubgraphMatcherWithNameNodeMap] = {}
-_fold_graphs: dict[Any, GraphModule] = {}
 
 
 def peer_quantizer(config: Any) -> Any:
     """ExecuTorch's `CoreMLQuantizer` for `config`, to be used under `cached_peer()`."""
-    from executorch.backends.apple.coreml.quantizer import CoreMLQuantizer  # type: ignore[attr-defined]
+    from executorch.backends.apple.coreml.quantizer import CoreMLQuantizer
 
     return CoreMLQuantizer(config)
 
 
 @contextmanager
 def cached_peer() -> Iterator[None]:
-    """While this context is open, ExecuTorch's quantizer and torchao's batch-norm folding export each pattern once.
-
-    The first use exports about 405 graphs (a minute or two), and 96 more at the first batch norm that is converted.
-    """
+    """While this context is open, ExecuTorch's quantizer exports each of its patterns once, in about a minute."""
     import executorch.backends.apple.coreml.quantizer._coreml_quantizer_utils as utils
-    from torchao.quantization.pt2e import qat_utils
 
-    with ExitStack() as stack:
-        patch = lambda owner, name, value: stack.enter_context(mock.patch.object(owner, name, value))  # noqa: E731
-        patch(utils, "_get_aten_graph_module", _kept(utils._get_aten_graph_module, _pattern_graphs))
-        patch(utils, "_SubgraphMatcherWithNameNodeMap", _kept_matcher)
-        patch(
-            qat_utils,
-            "_get_aten_graph_module_for_pattern",
-            _kept(qat_utils._get_aten_graph_module_for_pattern, _fold_graphs),
-        )
+    with (
+        mock.patch.object(utils, "_get_aten_graph_module", _kept(utils._get_aten_graph_module, _pattern_graphs)),
+        mock.patch.object(utils, "_SubgraphMatcherWithNameNodeMap", _kept_matcher),
+    ):
         yield
 
 
@@ -78,14 +68,10 @@ def exported_patterns() -> dict[Any, GraphModule]:
 
 
 def _kept(build: Callable[..., GraphModule], store: dict[Any, GraphModule]) -> Callable[..., GraphModule]:
-    def get(pattern: torch.nn.Module, example_inputs: Any, is_cuda: bool = False, **kwargs: Any) -> GraphModule:
-        key = (
-            _closure_key(pattern),
-            tuple(tuple(x.shape) for x in example_inputs),
-            tuple((name, tuple(value.shape)) for name, value in kwargs.items()),
-        )
+    def get(pattern: torch.nn.Module, example_inputs: Any, is_cuda: bool = False) -> GraphModule:
+        key = (_closure_key(pattern), tuple(tuple(x.shape) for x in example_inputs))
         if key not in store:
-            store[key] = build(pattern, example_inputs, is_cuda, **kwargs)
+            store[key] = build(pattern, example_inputs, is_cuda)
         return store[key]
 
     return get
@@ -104,6 +90,6 @@ def _closure_key(pattern: torch.nn.Module) -> tuple[Any, ...]:
 
     Their class names do not: each is local to a builder that makes many.
     """
-    function: Any = getattr(pattern, "fn", None) or pattern.forward.__func__  # type: ignore[union-attr]
+    function: Any = getattr(pattern, "fn", None) or pattern.forward.__func__
     cells = (cell.cell_contents for cell in function.__closure__ or ())
     return (function.__qualname__, *zip(function.__code__.co_freevars, cells, strict=True))

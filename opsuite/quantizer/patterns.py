@@ -262,12 +262,11 @@ def pattern_graph(key: Key | str) -> GraphModule:
         for argument in op.arguments
         if isinstance(argument, Operand)
     }
-    node: Node | None = None
+    chain: list[Node] = []
     for op in reversed(pattern.chain):
         arguments = tuple(operands[a.name] if isinstance(a, Operand) else a for a in op.arguments)
-        node = graph.call_function(op.target, arguments if node is None else (node, *arguments))
-        core = node if op is pattern.chain[-1] else core
-    assert node is not None
+        chain.append(graph.call_function(op.target, (*chain[-1:], *arguments)))
+    core, node = chain[0], chain[-1]
     overwritten = key.in_place and not key.batch_norm
     names: dict[str, Node] = {}
     if pattern.rule is Rule.WEIGHTED:

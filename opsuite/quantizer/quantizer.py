@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -138,6 +139,10 @@ class _Steps:
         for match in findings.matches:
             self.matches.setdefault(_FAMILY_OF[match.pattern.key], []).append(match)
         self._partitions: dict[Any, list[SourcePartition]] = get_source_partitions(graph, list(_SOURCES))
+        order = {node: position for position, node in enumerate(graph.nodes)}
+        for partition in chain.from_iterable(self._partitions.values()):
+            # They come from a set in no order; of an op's results the first one is its values, not its indices.
+            partition.output_nodes.sort(key=order.__getitem__)
 
     def partitions(self, family: Family, accepts: NodeFilter) -> Iterator[SourcePartition]:
         for source, partitions in self._partitions.items():

@@ -1,0 +1,166 @@
+"""`opsuite verify-quantizer`: whether our Core ML quantizer does exactly what executorch's does."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+from rich.console import Console
+
+from opsuite.cli import app
+from opsuite.exits import Exit, OpsuiteError
+
+if TYPE_CHECKING:
+    from opsuite.quantizer.verification import Checked, Verification
+
+DEFAULT_RANDOM = 200
+"""Random models where the command line names neither suites nor a number."""
+
+_SHOWN = 20
+_MODES = 2
+
+SuitesArgument = Annotated[
+    Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time on Python 3.10)
+    typer.Argument(metavar="[SUITE]...", help="Suites, cases by ID, Python files, or `transformers`."),
+]
+
+
+@app.command("verify-quantizer")
+def verify_quantizer(
+    suites: SuitesArgument = None,
+    random: Annotated[
+        int, typer.Option("--random", metavar="N", min=0, help="Compare N random models.", show_default=False)
+    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of cases and random models.")] = 0,
+    k: Annotated[str, typer.Option("-k", metavar="EXPR", help="Only cases whose ID matches.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Compare opsuite's CoreMLQuantizer with executorch's: annotations, prepared and converted graphs, PTQ and QAT.
+
+    Without SUITE and --random: 200 random models. Exit 0 if all are equal, 100 if not; a difference among random models
+    is shrunk and printed as code. The first minute goes into executorch's pattern exports.
+    """
+    from opsuite.engine.output import quiet
+    from opsuite.quantizer.verification import Verification
+
+    work = _plan(suites or [], k)
+    if not work and not random:
+        random = DEFAULT_RANDOM
+    total = random + _MODES * sum(len(ids) for _, ids in work)
+    start = time.monotonic()
+    with _terminal() as console:
+        progress = _Progress(console, total)
+        result = Verification(progress.observe)
+        with quiet():
+            _run(result, work, random, seed)
+        progress.close()
+    if as_json:
+        print(json.dumps(_to_json(result, time.monotonic() - start), indent=1))
+    else:
+        _report(Console(soft_wrap=True, highlight=False), result, time.monotonic() - start)
+    return int(Exit.FAILURES if result.different else Exit.OK)
+
+
+def _plan(suites: list[str], k: str) -> list[tuple[Any, list[str]]]:
+    from opsuite.cases import find_suite, resolve
+    from opsuite.engine.select import compile_selection
+    from opsuite.flows import FLOWS
+    from opsuite.quantizer import known_models
+
+    matches = compile_selection(k)
+    work: list[tuple[Any, list[str]]] = []
+    for argument in suites:
+        case_id = None
+        if argument == known_models.NAME:
+            suite: Any = known_models.suite()
+        else:
+            selected = resolve(argument)
+            suite, case_id = find_suite(selected.suite), selected.case_id
+        ids = [case_id] if case_id else list(suite.listing(FLOWS.get("coreml_static_int8")).case_ids)
+        work.append((suite, [case for case in ids if matches(case)]))
+    if suites and not any(ids for _, ids in work):
+        raise OpsuiteError("no case selected", Exit.NOTHING_SELECTED)
+    return work
+
+
+def _run(result: Verification, work: list[tuple[Any, list[str]]], random: int, seed: int) -> None:
+    import torch
+
+    from opsuite.flows import FLOWS
+    from opsuite.quantizer.equivalence import comparing
+    from opsuite.quantizer.verification import verify_cases, verify_random
+
+    torch.set_num_threads(1)
+    with comparing():
+        for suite, ids in work:
+            verify_cases(result, suite, ids, FLOWS.get("coreml_static_int8"), seed)
+        if random:
+            verify_random(result, random, seed)
+
+
+@contextmanager
+def _terminal() -> Iterator[Console]:
+    """Standard error as it is now: the progress line is shown while everything else is kept off the terminal."""
+    with os.fdopen(os.dup(2), "w") as stream:
+        yield Console(file=stream, highlight=False)
+
+
+class _Progress:
+    """One line on a terminal, nothing elsewhere."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._total = total
+        self._done = self._differ = 0
+        self._status = console.status("exporting executorch's 405 patterns") if console.is_terminal else None
+        if self._status:
+            self._status.start()
+
+    def observe(self, checked: Checked) -> None:
+        self._done += 1
+        self._differ += bool(checked.differences)
+        if self._status:
+            self._status.update(f"{self._done} of {self._total} compared, {self._differ} differ  {checked.name}")
+
+    def close(self) -> None:
+        if self._status:
+            self._status.stop()
+
+
+def _report(console: Console, result: Verification, seconds: float) -> None:
+    for checked in result.different:
+        console.print(f"\n{checked.name}: {len(checked.differences)} differences", style="bold red", markup=False)
+        if checked.model:
+            console.print(checked.model, markup=False)
+        for difference in checked.differences[:_SHOWN]:
+            console.print(f"  {difference}", markup=False)
+    reasons: dict[str, int] = {}
+    for checked in result.unreached:
+        reasons[checked.unreached] = reasons.get(checked.unreached, 0) + 1
+    for reason, count in sorted(reasons.items(), key=lambda item: -item[1])[:_SHOWN]:
+        console.print(f"not compared, {count}: {reason}", markup=False)
+    console.print(
+        f"{result.compared} compared ({result.annotated} annotated nodes; {result.with_errors} fail alike with both), {len(result.unreached)} never reach a quantizer, {len(result.different)} differ, in {seconds:.0f} s"
+    )
+
+
+def _to_json(result: Verification, seconds: float) -> dict[str, Any]:
+    return {
+        "compared": result.compared,
+        "annotated_nodes": result.annotated,
+        "failing_alike": result.with_errors,
+        "unreached": [{"name": checked.name, "reason": checked.unreached} for checked in result.unreached],
+        "different": [
+            {
+                "name": checked.name,
+                "model": checked.model or None,
+                "differences": [vars(difference) for difference in checked.differences],
+            }
+            for checked in result.different
+        ],
+        "seconds": round(seconds, 3),
+    }

@@ -1,0 +1,172 @@
+"""Compares the quantizers over many models: cases of a suite, or random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from opsuite.cases.case import Built, CaseSkipped
+from opsuite.flows.coreml import static_int8_config
+from opsuite.quantizer.equivalence import Difference, Quantized, compare
+from opsuite.quantizer.random_models import RandomModel, random_models
+
+MODES: dict[str, bool] = {"ptq": False, "qat": True}
+"""Ways to prepare a model, and whether it is for training."""
+
+_RESET_EVERY = 100
+"""Dynamo keeps something of every model that it captured; after so many of them it is told to forget."""
+
+_MODE_DEPENDENT = (
+    torch.nn.modules.batchnorm._BatchNorm,
+    torch.nn.modules.dropout._DropoutNd,
+)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One model: its differences, or why it could not be compared.
+
+    Attributes:
+        name: the case's ID with the mode, or the number of the random model.
+        differences: none if both quantizers do the same.
+        unreached: why the model never came to a quantizer.
+        errors: the stages that fail with both quantizers, and how they fail with ours.
+        annotated: number of annotated nodes.
+        model: code of the model where there are differences and no case to name.
+    """
+
+    name: str
+    differences: tuple[Difference, ...] = ()
+    unreached: str = ""
+    errors: tuple[str, ...] = ()
+    annotated: int = 0
+    model: str = ""
+
+
+@dataclass
+class Verification:
+    """What came of all models. `observe` is called with each."""
+
+    observe: Callable[[Checked], None] = lambda checked: None
+    compared: int = 0
+    with_errors: int = 0
+    annotated: int = 0
+    unreached: list[Checked] = field(default_factory=list)
+    different: list[Checked] = field(default_factory=list)
+
+    def add(self, checked: Checked) -> None:
+        self.observe(checked)
+        if checked.unreached:
+            self.unreached.append(checked)
+            return
+        self.compared += 1
+        self.with_errors += bool(checked.errors)
+        self.annotated += checked.annotated
+        if checked.differences:
+            self.different.append(checked)
+
+
+def verify_cases(result: Verification, suite: Any, case_ids: Iterable[str], flow: Any, seed: int = 0) -> None:
+    """Compares cases in both modes, with the static int8 configuration of the flows.
+
+    A model is captured in evaluation mode, and once more in training mode if it holds a layer that tells them apart.
+    """
+    for number, case_id in enumerate(case_ids, start=1):
+        try:
+            built = suite.case(case_id).instantiate(seed, flow)
+            captured = _capture(built)
+        except CaseSkipped as reason:
+            result.add(Checked(case_id, unreached=f"skipped: {reason}"))
+            continue
+        except Exception as error:
+            result.add(Checked(case_id, unreached=_in_short(error)))
+            continue
+        for mode, qat in MODES.items():
+            if qat and any(isinstance(module, _MODE_DEPENDENT) for module in built.module.modules()):
+                built.module.train()
+                try:
+                    captured = _capture(built)
+                except Exception as error:
+                    result.add(Checked(f"{case_id} {mode}", unreached=_in_short(error)))
+                    continue
+            result.add(_checked(f"{case_id} {mode}", *compare(captured, built.inputs, static_int8_config(), qat=qat)))
+        _forget(number)
+
+
+def verify_random(result: Verification, count: int, seed: int) -> None:
+    """Compares random models; the first that differs is shrunk, and only the smallest such model is added."""
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as seeded
+
+    smallest: list[Checked] = []
+    tried = 0
+
+    @seeded(seed)
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+    @given(random_models())
+    def check(model: RandomModel) -> None:
+        nonlocal tried
+        tried += 1
+        _forget(tried)
+        checked = check_model(f"random model {tried} of seed {seed}", model)
+        if checked.differences:
+            smallest[:] = [checked]
+            raise _Differs
+        if not smallest:
+            result.add(checked)
+
+    try:
+        check()
+    except _Differs:
+        result.add(smallest[0])
+
+
+def check_model(name: str, model: RandomModel) -> Checked:
+    """Compares one random model."""
+    try:
+        defined = model.load()
+        captured = model.capture(defined)
+    except Exception as error:
+        return Checked(name, unreached=_in_short(error), model=str(model))
+    found, ours = compare(captured, defined["INPUTS"], defined["CONFIG"], qat=model.qat)
+    return _checked(name, found, ours, str(model) if found else "")
+
+
+class _Differs(Exception):
+    """Tells hypothesis that a model is worth shrinking."""
+
+
+def _capture(built: Built) -> Any:
+    inputs, shapes = built.inputs, built.dynamic_shapes
+    return torch.export.export(built.module, inputs, dynamic_shapes=shapes, strict=True).module()
+
+
+def _checked(name: str, found: list[Difference], ours: Quantized, model: str = "") -> Checked:
+    annotated = sum(value["annotated"] for value in ours.annotations.values())
+    return Checked(
+        name,
+        tuple(found),
+        errors=tuple(f"{stage}: {_in_short(error)}" for stage, error in ours.errors.items()),
+        annotated=annotated,
+        model=model,
+    )
+
+
+def _in_short(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
+def _forget(number: int) -> None:
+    if number % _RESET_EVERY == 0:
+        torch._dynamo.reset()
