@@ -54,14 +54,6 @@ def test_quantized_graphs_and_random_numbers_are_the_same(one_activation, export
     assert len(exports) == first + 1
 
 
-def test_without_acceleration_patterns_are_exported_again(one_activation, exports):
-    with opsuite.accelerate(PARTS):
-        quantize(*build("conv"))
-    exports.clear()
-    quantize(*build("conv"))
-    assert len(exports) > 40
-
-
 def test_a_pattern_asked_for_outside_annotate_is_a_graph():
     from executorch.backends.apple.coreml.quantizer import _coreml_quantizer_utils as utils
 
