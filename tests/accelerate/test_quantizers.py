@@ -135,3 +135,14 @@ def test_undo_forgets_the_patterns(one_activation):
         quantize(*build("conv"))
         assert len(coreml_quantizer.CACHE) > 0
     assert len(coreml_quantizer.CACHE) == 0
+
+
+def test_the_table_exports_no_pattern_and_gives_the_same_graph(one_activation, exports):
+    pytest.importorskip("opsuite.quantizer")
+    module, inputs = build("conv")
+    expected = quantize(module, inputs)
+    exports.clear()
+    with opsuite.accelerate(PARTS, patterns="table") as on:
+        assert on.applied == PARTS
+        same_graphs(quantize(module, inputs), expected)
+    assert len(exports) == 1
