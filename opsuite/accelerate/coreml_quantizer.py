@@ -183,3 +183,29 @@ COREMLTOOLS = Part(
     _seams(*_COREMLTOOLS),
     _install(*_COREMLTOOLS),
 )
+
+
+_OURS = Seam("opsuite.quantizer:CoreMLQuantizer")
+
+
+def _table(module: str, cls: str) -> Part:
+    """The part that leaves annotating to opsuite's quantizer, which has the patterns as a table."""
+    seam = Seam(
+        f"{module}:{cls}.annotate", parameters=("self", "model"), mentions=("_annotate_all_patterns", "_config")
+    )
+
+    def install(originals: dict[str, Any]) -> Installed:
+        annotate, ours = originals[seam.where], originals[_OURS.where]
+
+        @functools.wraps(annotate)
+        def annotate_by_table(self: Any, model: Any) -> Any:
+            return ours(self._config).annotate(model)
+
+        return {seam.where: annotate_by_table}, None
+
+    return Part(
+        EXECUTORCH.name, "executorch's CoreMLQuantizer: opsuite's table of patterns, no exports", (seam, _OURS), install
+    )
+
+
+EXECUTORCH_TABLE = _table(*_EXECUTORCH)

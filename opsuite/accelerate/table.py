@@ -16,6 +16,8 @@ from opsuite.accelerate.seams import Part
 
 _PATTERNS: dict[str, tuple[Part, ...]] = {
     "cache": (coreml_quantizer.EXECUTORCH, coreml_quantizer.COREMLTOOLS),
+    # Annotations of Core ML Tools' copy are of torch's own classes, which opsuite's quantizer does not make.
+    "table": (coreml_quantizer.EXECUTORCH_TABLE, coreml_quantizer.COREMLTOOLS),
 }
 
 _LOWERING: tuple[Part, ...] = (

@@ -19,15 +19,20 @@ def test_under_acceleration(number):
 
 @pytest.fixture
 def suite(pytester):
-    def run(expected, *arguments):
+    def run(expected, *arguments, how=pytester.runpytest_inprocess):
         pytester.makepyfile(f"EXPECTED = {expected!r}\n{SUITE}")
-        return pytester.runpytest_subprocess("-p", "opsuite.accelerate", *arguments)
+        return how("-p", "opsuite.accelerate", *arguments)
 
     return run
 
 
-def test_named_parts_are_on_in_every_worker(suite):
-    result = suite({"composite-ops", "node-history"}, "--accelerate-parts=composite-ops,node-history", "-n2")
+def test_named_parts_are_on_in_workers(suite, pytester):
+    result = suite(
+        {"composite-ops", "node-history"},
+        "--accelerate-parts=composite-ops,node-history",
+        "-n1",
+        how=pytester.runpytest_subprocess,
+    )
     result.assert_outcomes(passed=4)
 
 

@@ -54,14 +54,6 @@ def test_quantized_graphs_and_random_numbers_are_the_same(one_activation, export
     assert len(exports) == first + 1
 
 
-def test_without_acceleration_patterns_are_exported_again(one_activation, exports):
-    with opsuite.accelerate(PARTS):
-        quantize(*build("conv"))
-    exports.clear()
-    quantize(*build("conv"))
-    assert len(exports) > 40
-
-
 def test_a_pattern_asked_for_outside_annotate_is_a_graph():
     from executorch.backends.apple.coreml.quantizer import _coreml_quantizer_utils as utils
 
@@ -143,3 +135,14 @@ def test_undo_forgets_the_patterns(one_activation):
         quantize(*build("conv"))
         assert len(coreml_quantizer.CACHE) > 0
     assert len(coreml_quantizer.CACHE) == 0
+
+
+def test_the_table_exports_no_pattern_and_gives_the_same_graph(one_activation, exports):
+    pytest.importorskip("opsuite.quantizer")
+    module, inputs = build("conv")
+    expected = quantize(module, inputs)
+    exports.clear()
+    with opsuite.accelerate(PARTS, patterns="table") as on:
+        assert on.applied == PARTS
+        same_graphs(quantize(module, inputs), expected)
+    assert len(exports) == 1

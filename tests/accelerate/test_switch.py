@@ -144,7 +144,7 @@ def test_every_seam_of_every_part_is_as_before_afterwards():
 
 
 def test_an_unknown_strategy_names_those_there_are():
-    with pytest.raises(ValueError, match="no pattern strategy named 'magic'; strategies are cache"):
+    with pytest.raises(ValueError, match="no pattern strategy named 'magic'; strategies are cache, table"):
         opsuite.accelerate(patterns="magic")
 
 
