@@ -116,7 +116,9 @@ def test_a_test_that_swallows_exceptions_cannot_swallow_the_capture():
             raise AssertionError("caught") from None
 
     suite = suite_of(PeerTest("operators/test_x.py::greedy", greedy))
-    assert isinstance(suite.case("executorch:operators/test_x.py::greedy#1").instantiate(0, FLOWS.get(FLOAT)).module, torch.nn.ReLU)
+    assert isinstance(
+        suite.case("executorch:operators/test_x.py::greedy#1").instantiate(0, FLOWS.get(FLOAT)).module, torch.nn.ReLU
+    )
 
 
 def test_a_test_without_calls_stays_listed_under_its_own_id():
@@ -154,7 +156,10 @@ def test_modules_that_fail_to_import_parameters_marks_and_fixtures_are_collected
     tests = {test.node_id: test for test in collect("operators")}
     assert "no_such_module" in tests["operators/test_broken.py"].skip
     assert tests["operators/test_fine.py::test_marked"].skip == "not today"
-    assert tests["operators/test_fine.py::test_fixture"].skip == "needs the fixtures ['request', 'tmp_path', 'tmp_path_factory']"
+    assert (
+        tests["operators/test_fine.py::test_fixture"].skip
+        == "needs the fixtures ['request', 'tmp_path', 'tmp_path_factory']"
+    )
     suite = suite_of(*tests.values())
     case = suite.case("executorch:operators/test_fine.py::test_param[3]#1")
     assert case.instantiate(0, FLOWS.get(FLOAT)).inputs[0].shape == (3,)

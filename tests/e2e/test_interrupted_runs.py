@@ -29,9 +29,7 @@ def test_a_killed_run_resumes_to_the_records_of_an_unbroken_one(
     unbroken, start, command, inputs, tmp_path, eventually, processes_with, records, verdicts
 ):
     run = tmp_path / "run"
-    process = start(
-        "run", inputs / "steady.py", *FLOW, "--jobs", "2", "-o", run, OPSUITE_SCRATCH=str(tmp_path)
-    )
+    process = start("run", inputs / "steady.py", *FLOW, "--jobs", "2", "-o", run, OPSUITE_SCRATCH=str(tmp_path))
     eventually(lambda: process.poll() is not None or some_but_not_all(run))
     process.kill()
     process.communicate()
@@ -54,9 +52,7 @@ def test_an_interrupt_gives_a_summary_and_how_to_go_on(
     start, cli, inputs, tmp_path, eventually, processes_with, number
 ):
     run = tmp_path / "run"
-    process = start(
-        "run", inputs / "steady.py", *FLOW, "--jobs", "1", "-o", run, OPSUITE_SCRATCH=str(tmp_path)
-    )
+    process = start("run", inputs / "steady.py", *FLOW, "--jobs", "1", "-o", run, OPSUITE_SCRATCH=str(tmp_path))
     eventually(lambda: process.poll() is not None or some_but_not_all(run))
     # Meanwhile the directory is taken.
     cli("run", inputs / "steady.py", *FLOW, "-o", run).assert_one_line_error(Exit.USAGE, "another run is writing")

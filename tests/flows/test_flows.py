@@ -75,7 +75,9 @@ def test_core_ml_flows_compile_for_the_peers_targets(name, target):
     from executorch.backends.apple.coreml.compiler import CoreMLBackend
 
     specs = FLOWS.get(name).partitioners()[0].delegation_spec.compile_specs
-    assert CoreMLBackend.min_deployment_target_from_compile_specs(specs) == getattr(ct.target, target[0].lower() + target[1:])
+    assert CoreMLBackend.min_deployment_target_from_compile_specs(specs) == getattr(
+        ct.target, target[0].lower() + target[1:]
+    )
 
 
 def test_the_static_int8_config_is_the_peers():

@@ -52,8 +52,7 @@ records = st.builds(
     outcome=outcomes,
     delegated=st.none() | st.sampled_from(["full", "partial", "none"]),
     stage=st.none() | st.sampled_from(STAGES),
-    error=st.none()
-    | st.builds(ErrorInfo, type=st.text(), message=st.text(), traceback=st.none() | st.text()),
+    error=st.none() | st.builds(ErrorInfo, type=st.text(), message=st.text(), traceback=st.none() | st.text()),
     seconds=st.dictionaries(st.text(), numbers, max_size=3),
     delegation=st.none() | delegations,
     accuracy=st.lists(outputs, max_size=2),

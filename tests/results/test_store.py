@@ -99,7 +99,10 @@ def test_the_plan_reads_back(tmp_path, plan):
 
 def test_a_held_directory_is_refused_to_others_and_let_go_of_at_the_end(tmp_path, plan):
     with RunDirectory.create(tmp_path / "run", plan):
-        for take in (lambda: RunDirectory.create(tmp_path / "run", plan), lambda: RunDirectory.resume(tmp_path / "run")):
+        for take in (
+            lambda: RunDirectory.create(tmp_path / "run", plan),
+            lambda: RunDirectory.resume(tmp_path / "run"),
+        ):
             with pytest.raises(OpsuiteError, match="another run is writing"):
                 take()
     RunDirectory.resume(tmp_path / "run").__exit__()

@@ -6,9 +6,7 @@ from opsuite.results.summary import summarize, total_seconds
 
 
 def with_outcomes(records, *outcomes):
-    return [
-        record.model_copy(update={"outcome": outcome}) for record, outcome in zip(records, outcomes, strict=False)
-    ]
+    return [record.model_copy(update={"outcome": outcome}) for record, outcome in zip(records, outcomes, strict=False)]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +78,5 @@ def test_seconds_of_sub_stages_are_part_of_their_stage(records):
 
 
 def test_the_slowest_come_first(plan, records):
-    timed = [
-        record.model_copy(update={"seconds": {"lower": float(number)}}) for number, record in enumerate(records)
-    ]
+    timed = [record.model_copy(update={"seconds": {"lower": float(number)}}) for number, record in enumerate(records)]
     assert [record.id for record in summarize(plan.items, timed, slowest=2).slowest] == ["case/4", "case/3"]
