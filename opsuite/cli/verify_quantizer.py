@@ -144,7 +144,8 @@ def _report(console: Console, result: Verification, seconds: float) -> None:
     for reason, count in sorted(reasons.items(), key=lambda item: -item[1])[:_SHOWN]:
         console.print(f"not compared, {count}: {reason}", markup=False)
     console.print(
-        f"{result.compared} compared ({result.annotated} annotated nodes; {result.with_errors} fail alike with both), {len(result.unreached)} never reach a quantizer, {len(result.different)} differ, in {seconds:.0f} s"
+        f"{result.compared} compared ({result.annotated} annotated nodes; {result.with_errors} fail alike with both), "
+        f"{len(result.unreached)} never reach a quantizer, {len(result.different)} differ, in {seconds:.0f} s"
     )
 
 

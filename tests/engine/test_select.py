@@ -43,7 +43,7 @@ def test_no_expression_selects_everything(expression):
 
 @pytest.mark.parametrize("expression", ["(", "add and", "add or or add", "not", "add add", "a == b"])
 def test_a_malformed_expression_is_named(expression):
-    with pytest.raises(OpsuiteError, match="-k .* is not an expression"):
+    with pytest.raises(OpsuiteError, match=r"-k .* is not an expression"):
         compile_selection(expression)
 
 

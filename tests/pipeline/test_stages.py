@@ -38,7 +38,7 @@ VECTOR = torch.tensor([1.0, -2.0, 3.0])
         (depends_on_data, "xnnpack_static_int8_per_channel", "fail:quantize", "Unsupported", "ata-dependent"),
         (depends_on_data, "portable", "fail:export", "Unsupported", "ata-dependent"),
         (lambda x: torch.relu(x.int()), "coreml", "fail:lower", "ValueError", "relu"),
-        (lambda x: torch.median(x), "portable", "fail:execute", "MissingKernelError", "aten::median"),
+        (torch.median, "portable", "fail:execute", "MissingKernelError", "aten::median"),
     ],
 )
 def test_a_failure_is_named_by_its_stage(taken, what, flow, outcome, kind, message):

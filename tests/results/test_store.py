@@ -161,7 +161,7 @@ def test_a_full_disk_ends_the_run_without_losing_a_record(small_disk, plan, reco
 def test_a_disk_without_room_for_the_plan_is_named(small_disk, plan):
     free = os.statvfs(small_disk)
     (small_disk / "filler").write_bytes(b"\0" * (free.f_bavail * free.f_frsize))
-    with pytest.raises(OpsuiteError, match="cannot write output directory .*No space left"):
+    with pytest.raises(OpsuiteError, match=r"cannot write output directory .*No space left"):
         RunDirectory.create(small_disk / "run", plan)
 
 
