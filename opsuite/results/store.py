@@ -158,12 +158,15 @@ class RunDirectory:
         """A new run directory. Raises OpsuiteError where the directory is not empty or cannot be written."""
         try:
             path.mkdir(parents=True, exist_ok=True)
+            if not (path / LOCK).exists():
+                # Before a lock is taken, which would leave its file in a directory that is not ours.
+                _refuse_occupied(path)
             lock = _lock(path)
-            occupied = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK)
-            if occupied:
+            try:
+                _refuse_occupied(path)
+            except OpsuiteError:
                 lock.release()
-                what = f"--resume {path} goes on with it" if PLAN in occupied else "choose another one with -o"
-                raise OpsuiteError(f"output directory {path} is not empty ({occupied[0]}, ...): {what}")
+                raise
             (path / LOGS).mkdir()
             temporary = path / (PLAN + ".new")
             temporary.write_text(plan.model_dump_json(indent=1) + "\n", "utf-8")
@@ -223,6 +226,13 @@ class RunDirectory:
                 self._file.close()
         if self._lock is not None:
             self._lock.release()
+
+
+def _refuse_occupied(path: Path) -> None:
+    occupied = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK)
+    if occupied:
+        what = f"--resume {path} goes on with it" if PLAN in occupied else "choose another one with -o"
+        raise OpsuiteError(f"output directory {path} is not empty ({occupied[0]}, ...): {what}")
 
 
 def _lock(path: Path) -> filelock.BaseFileLock:
