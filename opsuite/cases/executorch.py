@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from opsuite.cases.case import Built, Case, CaseSkipped
 from opsuite.cases.suite import Listing
-from opsuite.engine.output import quiet
 from opsuite.exits import Exit, OpsuiteError
+from opsuite.output import quiet
 from opsuite.registry import unknown
 from opsuite.seeds import case_seed, seed_everything
 

@@ -47,9 +47,9 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
 def diagnose() -> dict[str, Any]:
     """The environment's versions, the backends that execute here, and each flow with why it is not available."""
-    from opsuite.engine.output import quiet
     from opsuite.environment import environment
     from opsuite.flows import FLOWS
+    from opsuite.output import quiet
     from opsuite.runtime import native
 
     with quiet():

@@ -54,7 +54,7 @@ def profile(
         opsuite profile mymodels:resnet --flow coreml --trace stacks.speedscope.json
     """
     from opsuite.cases import find_suite, resolve
-    from opsuite.engine.output import quiet
+    from opsuite.output import quiet
     from opsuite.profiling.stages import case_from_callable
 
     if ":" in case and not case.startswith("executorch:") and ".py::" not in case:

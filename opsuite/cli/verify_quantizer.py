@@ -45,7 +45,7 @@ def verify_quantizer(
     Without SUITE and --random: 200 random models. Exit 0 if all are equal, 100 if not; a difference among random models
     is shrunk and printed as code. The first minute goes into executorch's pattern exports.
     """
-    from opsuite.engine.output import quiet
+    from opsuite.output import quiet
     from opsuite.quantizer.verification import Verification
 
     work = _plan(suites or [], k)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from opsuite.engine import output, preload
+from opsuite import output
+from opsuite.engine import preload
 from opsuite.engine.slot import Running, Slot
 from opsuite.engine.worker import Task
 from opsuite.environment import fingerprint

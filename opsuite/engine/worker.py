@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from opsuite.engine.output import captured
+from opsuite.output import captured
 
 STACK_SIGNAL = signal.SIGUSR1
 """Makes a worker write the stacks of its threads to its log."""

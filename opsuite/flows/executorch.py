@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from opsuite.engine.output import quiet
 from opsuite.flows.flow import FLOWS, Flow
+from opsuite.output import quiet
 
 PEER_FLOWS: dict[str, tuple[tuple[str, ...], str]] = {
     "Vulkan": (("vulkan", "vulkan_static_int8_per_channel"), "install executorch 1.5.1"),

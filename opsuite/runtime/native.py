@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from opsuite.engine.output import recorded
+from opsuite.output import recorded
 
 
 class MissingKernelError(RuntimeError):
@@ -88,6 +88,7 @@ def execute(pte: bytes, inputs: tuple[Any, ...], method: str = "forward") -> lis
 def _complaints(native_log: str) -> list[str]:
     """The first failed check and the failing instruction, out of what the native code has printed."""
     lines = [line.partition("] ")[2] or line for line in native_log.splitlines()]
-    first = next((line for line in lines if "failed" in line.lower()), None)
+    telling = ("failed", "error", "attempted")
+    first = next((line for line in lines if any(word in line.lower() for word in telling)), None)
     instruction = next((line for line in lines if line.startswith("KernelCall failed")), None)
     return list(dict.fromkeys(line for line in (first, instruction) if line is not None))

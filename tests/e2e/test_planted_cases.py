@@ -5,8 +5,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from opsuite.engine.output import LOG_LIMIT
 from opsuite.exits import Exit
+from opsuite.output import LOG_LIMIT
 from opsuite.results.store import load_plan
 
 EXPECTED = {

@@ -5,7 +5,7 @@ import sys
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opsuite.engine.output import LOG_LIMIT, cap, captured, quiet, recorded, tail
+from opsuite.output import LOG_LIMIT, cap, captured, quiet, recorded, tail
 
 MARK_LIMIT = 100
 """More than the bytes of the line that says how much was left out."""
