@@ -151,7 +151,9 @@ def _resume(path: Path, asked: _Asked, console: Console) -> RunDirectory:
             f"lines ({numbers}; now in records.damaged): their cases run again",
             style="yellow",
         )
-    console.print(f"{path}: {len(directory.records)} of {len(directory.plan.items)} cases have a record")
+    console.print(
+        f"{path}: {len(directory.records)} of {len(directory.plan.items)} cases have a record", soft_wrap=True
+    )
     return directory
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import gc
 import json
+import multiprocessing
 import os
 import traceback
 from typing import TYPE_CHECKING
+
+from opsuite.engine.lifetime import end_with_parent
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +40,9 @@ def load() -> None:
     asked = json.loads(os.environ.get(VARIABLE, "{}"))
     if not asked:
         return
+    if multiprocessing.parent_process() is None:
+        # The fork server; a spawned worker has more to look after.
+        end_with_parent()
     log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
 import functools
 import os
 import signal
 import sys
-import threading
-import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from opsuite.engine.lifetime import end_group_with_run, end_with_parent
 from opsuite.output import captured
 
 STACK_SIGNAL = signal.SIGUSR1
 """Makes a worker write the stacks of its threads to its log."""
 
-_PR_SET_PDEATHSIG = 1
 _events: Connection | None = None
 
 
@@ -43,27 +40,13 @@ def initialize(events: Connection) -> None:
     _events = events
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _die_with_parent()
+    end_with_parent()
+    end_group_with_run()
     import torch
 
     import opsuite.engine.preload  # noqa: F401
 
     torch.set_num_threads(1)
-
-
-def _die_with_parent() -> None:
-    parent = os.getppid()
-    if sys.platform == "linux":
-        # Reaches a worker that is stuck in native code, too.
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os.killpg(0, signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True, name="watch-parent").start()
 
 
 def process_id() -> int:
