@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,16 @@ REASONS: tuple[tuple[str, str, str], ...] = (
         "the peer skips every graph with a 5-d convolution, and every one with an op from its list, run or not",
     ),
     (r"skip", r"fail:(execute|compare) .*", "the peer skips it by its list; it runs here, and fails"),
+    (
+        r"skip",
+        r"fail:serialize .*",
+        "the peer skips it by its list; the outputs are a named tuple, which executorch cannot write into a program",
+    ),
+    (
+        r"pass",
+        r"fail:compare .*",
+        "the peer accepts 0.1 + 4 % of the value; here the limit is 1e-4 + 0.1 %, and the message holds the figure",
+    ),
     (
         r"pass undelegated",
         r"pass|fail:.*|unverified",
@@ -115,21 +125,53 @@ def reason(peer: str, ours: str) -> str | None:
     return None
 
 
-def main(report: str, run: str) -> int:
-    plan, records = load_plan(Path(run)), load_records(Path(run) / "records.jsonl").records
-    peer = peer_outcomes(json.loads(Path(report).read_text("utf-8")), plan.items[0].flow)
-    pairs = compare(peer, records)
-    counts = Counter((pair.peer, pair.ours, pair.reason or "UNEXPLAINED") for pair in pairs)
-    for (theirs, ours, text), count in sorted(counts.items(), key=lambda entry: -entry[1]):
-        print(f"{count:5d}  peer {theirs:<17} ours {ours:<34} {text}")
-    missing = peer.keys() - {pair.case_id for pair in pairs}
-    for case_id in sorted(missing):
-        print(f"only the peer has {case_id}: {peer[case_id]}")
+def print_counts(pairs: list[Pair]) -> None:
+    """How many cases have which pair of outcomes, the most frequent first, and the cases without a reason."""
+    for (theirs, ours, text), ids in grouped(pairs):
+        print(f"{len(ids):5d}  peer {theirs:<17} ours {ours:<34} {text}")
     for pair in pairs:
         if pair.reason is None:
             print(f"unexplained: {pair.case_id}: peer {pair.peer}, ours {pair.ours}")
+
+
+def print_markdown(pairs: list[Pair]) -> None:
+    """The same as a table, with the cases of each row that is a difference folded below it."""
+    groups = grouped(pairs)
+    print("| cases | the peer | opsuite | why |\n|---:|---|---|---|")
+    for (theirs, ours, text), ids in groups:
+        print(f"| {len(ids)} | {theirs} | {ours} | {text} |")
+    for (theirs, ours, text), ids in groups:
+        if not text.startswith("same"):
+            tests: dict[str, list[str]] = {}
+            for case_id in ids:
+                test, _, call = case_id.partition("::")[2].rpartition("#")
+                tests.setdefault(test, []).append(call)
+            names = ", ".join(f"`{test}` #{' #'.join(calls)}" for test, calls in tests.items())
+            print(f"\n<details><summary>the peer: {theirs}; opsuite: {ours}</summary>\n\n{names}\n\n</details>")
+
+
+def grouped(pairs: list[Pair]) -> list[tuple[tuple[str, str, str], list[str]]]:
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for pair in pairs:
+        groups.setdefault((pair.peer, pair.ours, pair.reason or "UNEXPLAINED"), []).append(pair.case_id)
+    return sorted(groups.items(), key=lambda entry: -len(entry[1]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("report", type=Path, help="the peer's pytest-json-report")
+    parser.add_argument("run", type=Path, help="our run directory, of the same flow")
+    parser.add_argument("--markdown", action="store_true")
+    asked = parser.parse_args()
+    plan, records = load_plan(asked.run), load_records(asked.run / "records.jsonl").records
+    peer = peer_outcomes(json.loads(asked.report.read_text("utf-8")), plan.items[0].flow)
+    pairs = compare(peer, records)
+    (print_markdown if asked.markdown else print_counts)(pairs)
+    missing = peer.keys() - {pair.case_id for pair in pairs}
+    for case_id in sorted(missing):
+        print(f"only the peer has {case_id}: {peer[case_id]}")
     return 1 if missing or any(pair.reason is None for pair in pairs) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())
