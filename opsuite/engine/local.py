@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -56,7 +57,12 @@ def run_items(run: RunDirectory, jobs: int, limits: Limits, observer: Observer) 
     On KeyboardInterrupt, or an error of ours, every worker is ended before it is raised again.
     """
     pending = deque(run.remaining)
-    context = _context(run)
+    with _environment(run):
+        _run_pending(run, pending, jobs, limits, observer)
+
+
+def _run_pending(run: RunDirectory, pending: deque[PlanItem], jobs: int, limits: Limits, observer: Observer) -> None:
+    context = _context()
     slots = [Slot(number, context) for number in range(max(1, min(jobs, len(pending))))]
     try:
         while pending or any(slot.running for slot in slots):
@@ -83,14 +89,29 @@ def run_items(run: RunDirectory, jobs: int, limits: Limits, observer: Observer) 
         slot.stop()
 
 
-def _context(run: RunDirectory) -> Any:
-    """Fork server on Linux, with everything imported before the first fork; spawn elsewhere."""
-    os.environ.update(preload.THREADS)
-    os.environ[preload.VARIABLE] = preload.describe(
+@contextlib.contextmanager
+def _environment(run: RunDirectory) -> Iterator[None]:
+    """Tells the processes started meanwhile what to load; what is started later must not take itself for a worker."""
+    described = preload.describe(
         flows=sorted({item.flow for item in run.remaining}),
         suites=sorted({item.suite for item in run.remaining}),
         log=str(run.path.absolute() / "logs" / "preload.log"),
     )
+    changed = {**preload.THREADS, preload.VARIABLE: described}
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _context() -> Any:
+    """Fork server on Linux, with everything imported before the first fork; spawn elsewhere."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from opsuite.flows.flow import Flow
 
 VARIABLE = "OPSUITE_PRELOAD"
-"""Holds JSON: {"flows": [...], "suites": [...], "log": path}."""
+"""Holds JSON: {"run": process ID, "flows": [...], "suites": [...], "log": path}."""
 
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """One thread each: workers share the cores among themselves."""
 
 
 def describe(flows: list[str], suites: list[str], log: str) -> str:
-    """The value of the environment variable."""
-    return json.dumps({"flows": flows, "suites": suites, "log": log})
+    """The value of the environment variable, for the processes that this one starts."""
+    return json.dumps({"run": os.getpid(), "flows": flows, "suites": suites, "log": log})
 
 
 def load() -> None:
@@ -38,7 +38,8 @@ def load() -> None:
     Frozen objects are no longer walked by full collections, of which the Core ML converter runs one per case.
     """
     asked = json.loads(os.environ.get(VARIABLE, "{}"))
-    if not asked:
+    if asked.get("run") != os.getppid():
+        # A run that was started by a case, or by a test of ours, has inherited the variable: it is not meant.
         return
     if multiprocessing.parent_process() is None:
         # The fork server; a spawned worker has more to look after.
