@@ -9,13 +9,14 @@ of the exported pattern graphs by its arguments and hands out deep copies.
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import statistics
 import subprocess
 import sys
 import time
 from typing import Any
+
+from benchmarks.published_fix import cache_patterns
 
 SIDES = {"opsuite": 3, "executorch": 1, "cache+deepcopy": 1}
 """Sides, and in how many fresh processes each is measured."""
@@ -63,7 +64,7 @@ def measure(side: str) -> dict[str, Any]:
         from executorch.backends.apple.coreml.quantizer import CoreMLQuantizer
 
         if side == "cache+deepcopy":
-            _cache_patterns()
+            cache_patterns()
     config = static_int8_config()
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU()).eval()
     seconds = []
@@ -74,24 +75,6 @@ def measure(side: str) -> dict[str, Any]:
         prepare_pt2e(captured, CoreMLQuantizer(config))
         seconds.append(time.perf_counter() - start)
     return {"cold": seconds[0], "warm": seconds[1:] or seconds}
-
-
-def _cache_patterns() -> None:
-    """Keeps every exported pattern by what its forward function closes over and by its inputs' shapes."""
-    import executorch.backends.apple.coreml.quantizer._coreml_quantizer_utils as utils
-
-    build = utils._get_aten_graph_module
-    kept: dict[Any, Any] = {}
-
-    def cached(pattern: Any, example_inputs: Any, is_cuda: bool = False) -> Any:
-        forward = type(pattern).forward
-        values = tuple(cell.cell_contents for cell in forward.__closure__)
-        key = (forward.__qualname__, values, tuple(tuple(x.shape) for x in example_inputs), is_cuda)
-        if key not in kept:
-            kept[key] = build(pattern, example_inputs, is_cuda)
-        return copy.deepcopy(kept[key])
-
-    utils._get_aten_graph_module = cached
 
 
 if __name__ == "__main__":
