@@ -60,7 +60,7 @@ def _annotate_weighted(match: Match, specs: Specs, accepts: NodeFilter, fixes: f
     input_, weight, bias = (match.operands[name] for name in ("input", "weight", "bias"))
     _require_positional(core, 2)
     partition = [core, weight] if bias is None else [core, weight, bias]
-    claimed = [core] if Fix.SHARED_WEIGHTS in fixes and _is_shared_weight(weight) else partition
+    claimed = [core] if Fix.SHARED_WEIGHTS in fixes and is_shared_weight(weight) else partition
     refusal = _refusal(partition, claimed, accepts) or _dtype_refusal(match, (input_, weight), fixes)
     if refusal is not None:
         return refusal
@@ -138,7 +138,7 @@ def _dtype_refusal(match: Match, required: Iterable[Node], fixes: frozenset[Fix]
     return None
 
 
-def _is_shared_weight(weight: Node) -> bool:
+def is_shared_weight(weight: Node) -> bool:
     """Whether `weight` was claimed as a weight, and so can be quantized alike for one more layer."""
     return is_annotated(weight) and weight.op == "get_attr" and weight.meta[Q_ANNOTATION_KEY].output_qspec is None
 

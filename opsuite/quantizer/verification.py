@@ -22,6 +22,9 @@ MODES: dict[str, bool] = {"ptq": False, "qat": True}
 _RESET_EVERY = 100
 """Dynamo keeps something of every model that it captured; after so many of them it is told to forget."""
 
+_DRAWS_PER_MODEL = 3
+"""Draws, for each random model that is wanted: a part of them repeats earlier ones."""
+
 _MODE_DEPENDENT = (
     torch.nn.modules.batchnorm._BatchNorm,
     torch.nn.modules.dropout._DropoutNd,
@@ -116,16 +119,20 @@ def verify_cases(result: Verification, suite: Any, case_ids: Iterable[str], flow
 
 
 def verify_random(result: Verification, count: int, seed: int) -> None:
-    """Compares random models; the first that differs is shrunk, and only the smallest such model is added."""
+    """Compares `count` distinct random models, or as many as are drawn of a small number.
+
+    The first that differs ends it: it is shrunk, and the smallest such model is added in its place.
+    """
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
+    from hypothesis.errors import Flaky
 
     smallest: list[Checked] = []
-    tried = 0
+    seen: set[RandomModel] = set()
 
     @seeded(seed)
     @settings(
-        max_examples=count,
+        max_examples=_DRAWS_PER_MODEL * count,
         database=None,
         deadline=None,
         phases=(Phase.generate, Phase.shrink),
@@ -134,10 +141,12 @@ def verify_random(result: Verification, count: int, seed: int) -> None:
     )
     @given(random_models())
     def check(model: RandomModel) -> None:
-        nonlocal tried
-        tried += 1
-        _forget(tried)
-        checked = check_model(f"random model {tried} of seed {seed}", model)
+        # hypothesis draws many a model again; shrinking has to be let through.
+        if not smallest and (model in seen or len(seen) == count):
+            return
+        seen.add(model)
+        _forget(len(seen))
+        checked = check_model(f"random model {len(seen)} of seed {seed}", model)
         if checked.differences:
             smallest[:] = [checked]
             raise _Differs
@@ -146,7 +155,7 @@ def verify_random(result: Verification, count: int, seed: int) -> None:
 
     try:
         check()
-    except _Differs:
+    except (_Differs, Flaky):
         result.add(smallest[0])
 
 
