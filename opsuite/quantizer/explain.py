@@ -170,7 +170,7 @@ def _row(node: Node, applied: Decision | None, refused: Decision | None, near: R
             scope=refused.scope,
             reason=refused.outcome.reason.value,
             detail=refused.outcome.detail,
-            fix=Fix.SHARED_WEIGHTS.value if _lost_its_weight(node) else "",
+            fix=_fix(node, refused.outcome.reason),
         )
     if is_annotated(node):
         return Row(**about, verdict=FLOAT, reason="claimed", detail="it computes a weight or bias")
@@ -198,6 +198,13 @@ def _observed(nodes: tuple[Node, ...]) -> Iterator[Node]:
             yield from (value for value, spec in annotation.input_qspec_map.items() if spec is not None)
             if annotation.output_qspec is not None:
                 yield node
+
+
+def _fix(node: Node, reason: Reason) -> str:
+    """The fix without which `node` was refused, if there is one."""
+    if reason is Reason.ORIGIN_UNKNOWN:
+        return Fix.MODULE_CONFIGS.value
+    return Fix.SHARED_WEIGHTS.value if _lost_its_weight(node) else ""
 
 
 def _lost_its_weight(node: Node) -> bool:

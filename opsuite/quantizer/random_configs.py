@@ -14,7 +14,6 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "weight_observer": ("'moving_average_min_max'", "'min_max'"),
     "activation_observer": ("'moving_average_min_max'", "'min_max'"),
     "milestones": ("None", "[0, 1, 2, 3]"),
-    "algorithm": ("'vanilla'", "'learnable'"),
 }
 """What a configuration may say; the first value of each is coremltools' default, and is drawn most often."""
 
@@ -42,24 +41,25 @@ TYPES = (
 
 def config_text(draw: Callable[..., Any], names: Sequence[str], types: Sequence[str]) -> str:
     """A configuration with a global part and, now and then, parts for some of the `names` and `types`."""
-    # All parts of a configuration have to name the same scheme.
-    scheme = "quantization_scheme='affine'" if _rarely(draw, 3) else ""
-    parts = [f"global_config={_part(draw, scheme, 4)}"]
+    # All parts of a configuration have to name the same scheme and algorithm.
+    common = ["quantization_scheme='affine'"] if _rarely(draw, 3) else []
+    common += ["algorithm='learnable'"] if _rarely(draw, 12) else []
+    parts = [f"global_config={_part(draw, common, 4)}"]
     for argument, keys in (("module_type_configs", types), ("module_name_configs", [repr(name) for name in names])):
         if keys and _rarely(draw, 3):
             chosen = draw(st.lists(st.sampled_from(keys), min_size=1, max_size=2, unique=True))
-            parts.append(f"{argument}={{{', '.join(f'{key}: {_part(draw, scheme, 3)}' for key in chosen)}}}")
+            parts.append(f"{argument}={{{', '.join(f'{key}: {_part(draw, common, 3)}' for key in chosen)}}}")
     return f"LinearQuantizerConfig({', '.join(parts)})"
 
 
-def _part(draw: Callable[..., Any], scheme: str, likely: int) -> str:
+def _part(draw: Callable[..., Any], common: list[str], likely: int) -> str:
     if _rarely(draw, 8):
         return "None"
     given = [f"{name}={draw(st.sampled_from(values))}" for name, values in SETTINGS.items() if _rarely(draw, likely)]
     if _rarely(draw, 40):
         given = [entry for entry in given if not entry.startswith("activation_observer")]
         given.append(f"activation_observer={OBSERVER_WITHOUT_EQUIVALENT}")
-    return f"ModuleLinearQuantizerConfig({', '.join([*scheme.split(), *given])})"
+    return f"ModuleLinearQuantizerConfig({', '.join([*common, *given])})"
 
 
 def _rarely(draw: Callable[..., Any], once_in: int) -> bool:
