@@ -71,6 +71,7 @@ def verify_quantizer(
 
 def _plan(suites: list[str], k: str) -> list[tuple[Any, list[str]]]:
     from opsuite.cases import find_suite, resolve
+    from opsuite.cases.suite import Selected
     from opsuite.engine.select import compile_selection
     from opsuite.flows import FLOWS
     from opsuite.quantizer import known_models, pattern_models
@@ -79,12 +80,14 @@ def _plan(suites: list[str], k: str) -> list[tuple[Any, list[str]]]:
     matches = compile_selection(k)
     work: list[tuple[Any, list[str]]] = []
     for argument in suites:
-        case_id = None
-        if argument in own:
-            suite: Any = own[argument]()
+        name, _, rest = argument.partition("/")
+        if name in own:
+            selected = Selected(name, argument if rest else None)
+            suite: Any = own[name]()
         else:
             selected = resolve(argument)
-            suite, case_id = find_suite(selected.suite), selected.case_id
+            suite = find_suite(selected.suite)
+        case_id = selected.case_id
         ids = [case_id] if case_id else list(suite.listing(FLOWS.get("coreml_static_int8")).case_ids)
         work.append((suite, [case for case in ids if matches(case)]))
     if suites and not any(ids for _, ids in work):

@@ -135,9 +135,6 @@ class _Draft:
         if not self.flag(12):
             self.values.append(ops.Value(name, rank, kind))
 
-    def step(self) -> None:
-        self.pick(_STEPS)(self)
-
     def text(self, class_name: str, parameters: str, result: str) -> str:
         init = "".join(f"        {line}\n" for line in self.init)
         forward = "".join(f"        {line}\n" for line in self.forward)
@@ -289,24 +286,25 @@ def _chain(draft: _Draft) -> None:
     draft.chaining = False
 
 
+# Steps that are drawn often come several times. The first are the simplest, which models are shrunk to.
 _STEPS = (
-    _chain,
-    _chain,
-    _chain,
-    _chain,
-    _layer,
-    _layer,
     _activation,
     _activation,
+    _scalar,
     _binary,
     _binary,
-    _batch_norm,
+    _layer,
+    _layer,
     _functional_layer,
+    _batch_norm,
+    _chain,
+    _chain,
+    _chain,
+    _chain,
     _keeping,
     _pool_module,
     _flatten,
     _binary_in_place,
-    _scalar,
     _rank,
     _block,
     _block,
@@ -320,6 +318,12 @@ def _block_text(draft: _Draft, rank: int) -> tuple[str, _Draft]:
         (_layer, _activation, _batch_norm, _binary, _scalar)[draft.draw(st.integers(0, 4)) if step else 0](block)
     fitting = [value for value in block.values if value.rank == rank]
     return block.text("Block", "x", str(fitting[-1])), block
+
+
+@st.composite
+def _steps(draw: Callable[..., Any], draft: _Draft) -> None:
+    """One step. A strategy of its own, so that shrinking can take a step out with all that was drawn for it."""
+    draw(st.sampled_from(_STEPS))(draft)
 
 
 @st.composite
@@ -343,8 +347,7 @@ def random_models(draw: Callable[..., Any], max_steps: int = 9) -> RandomModel:
             model.init.append(f"self.{name} = Block()")
             model.blocks.append((name, rank))
             names += [name, *(f"{name}.{inner}" for inner, _ in block.modules)]
-    for _ in range(draw(st.integers(1, max_steps))):
-        model.step()
+    draw(st.lists(_steps(model), min_size=1, max_size=max_steps))
     names = [*(name for name, _ in model.modules), *names]
     outputs = [str(model.values[-1]), *(str(value) for value in model.values[:-1] if model.flag(8))]
     text += model.text(
