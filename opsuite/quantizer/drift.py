@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -149,9 +150,8 @@ def _graph_drifts(exported: Iterable[Shape]) -> Iterator[Drift]:
             yield Drift(f"export {place}", f"the table has no pattern of {' -> '.join(shape.ops)}")
             continue
         seen.add(key)
-        expected = shape_of(pattern_graph(key))
         for aspect in ("nodes", "result", "names"):
-            ours, theirs = getattr(expected, aspect), getattr(shape, aspect)
+            ours, theirs = getattr(_table()[key], aspect), getattr(shape, aspect)
             if ours != theirs:
                 yield Drift(str(key), f"{aspect} are {theirs} as exported, {ours} in the table")
     yield from (Drift(str(key), "is in the table and not exported") for key in PATTERNS if key not in seen)
@@ -179,8 +179,13 @@ def _source_drifts(sources: tuple[frozenset[Any], ...]) -> Iterator[Drift]:
             yield Drift(family.name, f"executorch looks for {_names(theirs)}, the table has {_names(ours)}")
 
 
+@functools.cache
+def _table() -> dict[Key, Shape]:
+    return {key: shape_of(pattern_graph(key)) for key in PATTERNS}
+
+
 def _keys_by_ops() -> dict[tuple[str, ...], Key]:
-    return {shape_of(pattern_graph(key)).ops: key for key in PATTERNS}
+    return {shape.ops: key for key, shape in _table().items()}
 
 
 def _names(sources: frozenset[Any]) -> str:

@@ -123,18 +123,19 @@ UNSIGNED = ModuleLinearQuantizerConfig(weight_dtype="quint8")
 
 
 @pytest.mark.parametrize(
-    ("parts", "without"),
+    ("parts", "strict", "without"),
     [
-        ({"module_name_configs": {"inner": UNSIGNED}}, None),
-        ({"module_name_configs": {"inner.fc": UNSIGNED}}, None),
-        ({"module_type_configs": {Inner: UNSIGNED}}, torch.int8),
+        ({"module_name_configs": {"inner": UNSIGNED}}, True, None),
+        ({"module_name_configs": {"inner.fc": UNSIGNED}}, False, None),
+        ({"module_type_configs": {Inner: UNSIGNED}}, True, torch.int8),
+        ({"module_type_configs": {Inner: UNSIGNED}}, False, torch.int8),
     ],
 )
-def test_a_configuration_for_a_module_reaches_its_layers(capture, parts, without):
+def test_a_configuration_for_a_module_reaches_its_layers(capture, parts, strict, without):
     config = LinearQuantizerConfig(ModuleLinearQuantizerConfig(), **parts)
 
     def weights(fixes=()):
-        annotated = CoreMLQuantizer(config, fixes=fixes).annotate(capture(Outer(), X))
+        annotated = CoreMLQuantizer(config, fixes=fixes).annotate(capture(Outer(), X, strict=strict))
         layers = [node for node in annotated.graph.nodes if node.target == torch.ops.aten.linear.default]
         specs = [getattr(node.meta.get("quantization_annotation"), "input_qspec_map", {}) for node in layers]
         return [found[node.args[1]].dtype if found else None for node, found in zip(layers, specs, strict=True)]

@@ -78,6 +78,13 @@ def test_outputs_that_are_not_negative_get_affine_qparams(target, arguments, qsc
     assert activation_output_spec(node, None) is None
 
 
+def test_a_hardtanh_without_bounds_raises_as_it_does_with_executorch():
+    graph = Graph()
+    node = graph.call_function(aten.hardtanh.default, (graph.placeholder("x"),))
+    with pytest.raises(IndexError):
+        activation_output_spec(node, specs_from_config(ModuleLinearQuantizerConfig()).activation)
+
+
 def test_tanh_stays_symmetric_under_the_affine_scheme():
     graph = Graph()
     node = graph.call_function(aten.tanh.default, (graph.placeholder("x"),))

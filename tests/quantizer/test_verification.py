@@ -50,13 +50,18 @@ def test_cases_are_compared_in_both_modes(oracle):
     assert {"conv2d+relu", "conv2d+batch_norm+relu"} <= set(result.reached.patterns)
 
 
-def test_random_models_are_compared_and_distinct(oracle):
-    names = []
+def test_random_models_are_distinct_and_as_many_as_asked_for(monkeypatch):
+    scripts, names = [], []
+
+    def check_model(name, model):
+        scripts.append(str(model))
+        return Checked(name)
+
+    monkeypatch.setattr(verification, "check_model", check_model)
     result = Verification(lambda checked: names.append(checked.name))
-    verify_random(result, 6, seed=0)
-    assert names == [f"random model {number} of seed 0" for number in range(1, 7)]
-    assert result.compared + len(result.unreached) == 6
-    assert result.different == []
+    verify_random(result, 60, seed=0)
+    assert names == [f"random model {number} of seed 0" for number in range(1, 61)]
+    assert len(set(scripts)) == result.compared == 60
 
 
 def test_a_difference_is_shrunk_to_a_minimal_model(monkeypatch):
@@ -80,11 +85,11 @@ def test_there_is_one_model_for_each_pattern():
 
 
 def test_the_command_reports(cli, oracle):
-    ended = cli("verify-quantizer", "patterns", "-k", "linear and hardtanh_ and not batch_norm", "--json")
+    ended = cli("verify-quantizer", "patterns", "-k", "linear and relu_ and not (leaky_relu_ or batch_norm)", "--json")
     found = json.loads(ended.out)
     assert ended.code == Exit.OK
     assert (found["compared"], found["different"], found["unreached"]) == (2, [], [])
-    assert found["patterns_reached"] == {"linear+hardtanh_": 2}
+    assert found["patterns_reached"] == {"linear+relu_": 2}
 
 
 def test_the_command_fails_on_a_difference(cli, oracle, monkeypatch):
@@ -106,6 +111,17 @@ def test_the_command_names_what_is_missing(cli, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name in absent else find_spec(name, *a))
     cli("verify-quantizer", "models").assert_one_line_error(Exit.ENVIRONMENT, "pip install transformers")
     cli("verify-quantizer", "--random", "1").assert_one_line_error(Exit.ENVIRONMENT, "pip install hypothesis")
+
+
+@pytest.mark.slow
+def test_random_models_are_quantized_alike():
+    from opsuite.quantizer.equivalence import comparing
+
+    result = Verification()
+    with comparing():
+        verify_random(result, 100, seed=0)
+    assert result.different == []
+    assert result.compared > 90
 
 
 @pytest.mark.slow
