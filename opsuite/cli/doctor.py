@@ -15,8 +15,19 @@ from opsuite.exits import Exit
 
 
 @app.command()
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> int:
-    """Show versions, registered backends, and which flows are available, and why others are not."""
+def doctor(
+    patterns: Annotated[
+        bool, typer.Option("--patterns", help="Check only the quantizer's pattern table against executorch's exports.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Show versions, registered backends, and which flows are available, and why others are not.
+
+    With --patterns: let the installed executorch export its 405 patterns (about a minute) and compare each graph, and
+    their order, with opsuite's table. Exit 0 if the table holds, 100 if it does not.
+    """
+    if patterns:
+        return _check_patterns(as_json)
     found = diagnose()
     if as_json:
         print(json.dumps(found, indent=1))
@@ -43,6 +54,20 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         )
     console.print(flows)
     return int(Exit.OK)
+
+
+def _check_patterns(as_json: bool) -> int:
+    from opsuite.output import quiet
+
+    with quiet():
+        from opsuite.quantizer.drift import check_patterns
+
+        report = check_patterns()
+    if as_json:
+        print(json.dumps(report.to_json(), indent=1))
+    else:
+        print(report)
+    return int(Exit.OK if report.holds else Exit.FAILURES)
 
 
 def diagnose() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import time
@@ -23,10 +24,11 @@ DEFAULT_RANDOM = 200
 
 _SHOWN = 20
 _MODES = 2
+_SECONDS_BETWEEN_LINES = 60
 
 SuitesArgument = Annotated[
     Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time on Python 3.10)
-    typer.Argument(metavar="[SUITE]...", help="Suites, cases by ID, Python files, or `transformers`."),
+    typer.Argument(metavar="[SUITE]...", help="Suites, cases by ID, Python files, `patterns`, or `models`."),
 ]
 
 
@@ -42,23 +44,24 @@ def verify_quantizer(
 ) -> int:
     """Compare opsuite's CoreMLQuantizer with executorch's: annotations, prepared and converted graphs, PTQ and QAT.
 
-    Without SUITE and --random: 200 random models. Exit 0 if all are equal, 100 if not; a difference among random models
-    is shrunk and printed as code. The first minute goes into executorch's pattern exports.
+    `patterns` is the smallest model of each pattern; `models` are ResNet-18, MobileNetV2 and BERT, built by
+    transformers. Without SUITE and --random: 200 random models. Exit 0 if all are equal, 100 if not; a difference among
+    random models is shrunk and printed as code. The first minute goes into executorch's pattern exports.
     """
     from opsuite.output import quiet
-    from opsuite.quantizer.verification import Verification
 
     work = _plan(suites or [], k)
-    if not work and not random:
+    if not suites and not random:
         random = DEFAULT_RANDOM
+    if random and importlib.util.find_spec("hypothesis") is None:
+        raise OpsuiteError("random models need hypothesis: pip install hypothesis", Exit.ENVIRONMENT)
     total = random + _MODES * sum(len(ids) for _, ids in work)
     start = time.monotonic()
-    with _terminal() as console:
-        progress = _Progress(console, total)
+    with _progress(total) as progress, quiet():
+        from opsuite.quantizer.verification import Verification
+
         result = Verification(progress.observe)
-        with quiet():
-            _run(result, work, random, seed)
-        progress.close()
+        _run(result, work, random, seed)
     if as_json:
         print(json.dumps(_to_json(result, time.monotonic() - start), indent=1))
     else:
@@ -68,19 +71,23 @@ def verify_quantizer(
 
 def _plan(suites: list[str], k: str) -> list[tuple[Any, list[str]]]:
     from opsuite.cases import find_suite, resolve
+    from opsuite.cases.suite import Selected
     from opsuite.engine.select import compile_selection
     from opsuite.flows import FLOWS
-    from opsuite.quantizer import known_models
+    from opsuite.quantizer import known_models, pattern_models
 
+    own = {known_models.NAME: known_models.suite, pattern_models.NAME: pattern_models.suite}
     matches = compile_selection(k)
     work: list[tuple[Any, list[str]]] = []
     for argument in suites:
-        case_id = None
-        if argument == known_models.NAME:
-            suite: Any = known_models.suite()
+        name, _, rest = argument.partition("/")
+        if name in own:
+            selected = Selected(name, argument if rest else None)
+            suite: Any = own[name]()
         else:
             selected = resolve(argument)
-            suite, case_id = find_suite(selected.suite), selected.case_id
+            suite = find_suite(selected.suite)
+        case_id = selected.case_id
         ids = [case_id] if case_id else list(suite.listing(FLOWS.get("coreml_static_int8")).case_ids)
         work.append((suite, [case for case in ids if matches(case)]))
     if suites and not any(ids for _, ids in work):
@@ -104,18 +111,24 @@ def _run(result: Verification, work: list[tuple[Any, list[str]]], random: int, s
 
 
 @contextmanager
-def _terminal() -> Iterator[Console]:
-    """Standard error as it is now: the progress line is shown while everything else is kept off the terminal."""
+def _progress(total: int) -> Iterator[_Progress]:
+    """Progress on standard error as it is now: everything else is kept off the terminal meanwhile."""
     with os.fdopen(os.dup(2), "w") as stream:
-        yield Console(file=stream, highlight=False)
+        progress = _Progress(Console(file=stream, highlight=False, soft_wrap=True), total)
+        try:
+            yield progress
+        finally:
+            progress.close()
 
 
 class _Progress:
-    """One line on a terminal, nothing elsewhere."""
+    """One line that changes on a terminal; elsewhere a line now and then."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._total = total
         self._done = self._differ = 0
+        self._console = console
+        self._next_line = time.monotonic() + _SECONDS_BETWEEN_LINES
         self._status = console.status("exporting executorch's 405 patterns") if console.is_terminal else None
         if self._status:
             self._status.start()
@@ -123,8 +136,12 @@ class _Progress:
     def observe(self, checked: Checked) -> None:
         self._done += 1
         self._differ += bool(checked.differences)
+        line = f"{self._done} of {self._total}, {self._differ} differ  {checked.name}"
         if self._status:
-            self._status.update(f"{self._done} of {self._total} compared, {self._differ} differ  {checked.name}")
+            self._status.update(line)
+        elif time.monotonic() >= self._next_line:
+            self._console.print(line, markup=False)
+            self._next_line = time.monotonic() + _SECONDS_BETWEEN_LINES
 
     def close(self) -> None:
         if self._status:
@@ -143,9 +160,24 @@ def _report(console: Console, result: Verification, seconds: float) -> None:
         reasons[checked.unreached] = reasons.get(checked.unreached, 0) + 1
     for reason, count in sorted(reasons.items(), key=lambda item: -item[1])[:_SHOWN]:
         console.print(f"not compared, {count}: {reason}", markup=False)
+    console.print(_reach(result))
     console.print(
         f"{result.compared} compared ({result.annotated} annotated nodes; {result.with_errors} fail alike with both), "
         f"{len(result.unreached)} never reach a quantizer, {len(result.different)} differ, in {seconds:.0f} s"
+    )
+
+
+def _reach(result: Verification) -> str:
+    """How much of the table the models came to: a comparison says nothing about what it did not reach."""
+    from opsuite.quantizer.patterns import FAMILIES, PATTERNS, Rule
+
+    shared = [family.name for family in FAMILIES if family.rule is Rule.SHARED]
+    reached = result.reached.patterns
+    reasons = ", ".join(f"{reason} {count}" for reason, count in result.reached.reasons.most_common())
+    return (
+        f"reached {sum(str(key) in reached for key in PATTERNS)} of {len(PATTERNS)} patterns and "
+        f"{sum(name in reached for name in shared)} of {len(shared)} ops that share qparams; "
+        f"not annotated: {reasons or 'none'}"
     )
 
 
@@ -154,6 +186,8 @@ def _to_json(result: Verification, seconds: float) -> dict[str, Any]:
         "compared": result.compared,
         "annotated_nodes": result.annotated,
         "failing_alike": result.with_errors,
+        "patterns_reached": dict(result.reached.patterns),
+        "reasons_reached": dict(result.reached.reasons),
         "unreached": [{"name": checked.name, "reason": checked.unreached} for checked in result.unreached],
         "different": [
             {

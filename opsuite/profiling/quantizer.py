@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from opsuite.flows.coreml import static_int8_config
 from opsuite.profiling.builds import counting_builds
+
+Model = tuple[str, Callable[[], tuple[Any, tuple[Any, ...]]]]
+"""A label, and what returns `(module, inputs)`."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,15 @@ def _cached() -> Iterator[None]:
         yield
 
 
+def _second_model() -> tuple[Any, tuple[Any, ...]]:
+    import torch
+
+    return torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()), (torch.randn(1, 4),)
+
+
+SECOND_MODEL: Model = ("Linear + ReLU", _second_model)
+"""Another model than the one that is profiled: does it build what the first one has built already?"""
+
 QUANTIZERS: dict[str, tuple[Callable[[], Any], Callable[[], AbstractContextManager[None]]]] = {
     "opsuite": (_opsuite, nullcontext),
     "executorch": (_executorch, nullcontext),
@@ -67,7 +79,7 @@ QUANTIZERS: dict[str, tuple[Callable[[], Any], Callable[[], AbstractContextManag
 """What makes each quantizer, and the context that it is used in."""
 
 
-def profile_quantizer(name: str, models: list[tuple[str, Callable[[], tuple[Any, tuple[Any, ...]]]]]) -> list[Call]:
+def profile_quantizer(name: str, models: Sequence[tuple[str, Callable[[], tuple[Any, tuple[Any, ...]]]]]) -> list[Call]:
     """One call of `prepare_pt2e` for each (label, builder) of `models`, in this process, in order.
 
     The models are captured before the clock starts. Counts are of executorch's patterns: opsuite's quantizer, which

@@ -1,8 +1,9 @@
-"""Stage profile: seconds and shares of every stage and sub-stage of one case."""
+"""Stage profile: seconds and shares of every stage and sub-stage, of one case or of several."""
 
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,14 +25,39 @@ class Step:
         return asdict(self)
 
 
-def steps(record: Record) -> list[Step]:
-    """The record's steps in the order of the pipeline, each sub-stage behind its stage."""
-    total = sum(seconds for step, seconds in record.seconds.items() if "." not in step) or 1.0
-    order: dict[str, int] = {stage: index for index, stage in enumerate(STAGES)}
-    ranked = sorted(
-        record.seconds.items(), key=lambda entry: (order.get(entry[0].partition(".")[0], 99), "." in entry[0])
-    )
-    return [Step(step, seconds, 100 * seconds / total) for step, seconds in ranked]
+@dataclass(frozen=True)
+class Profile:
+    """Where the time of some cases in one flow went."""
+
+    records: tuple[Record, ...]
+
+    @property
+    def total(self) -> float:
+        """Seconds of all stages of all cases."""
+        return sum(s for record in self.records for step, s in record.seconds.items() if "." not in step)
+
+    def steps(self) -> list[Step]:
+        """The steps of all cases together in the order of the pipeline, each sub-stage behind its stage."""
+        seconds: dict[str, float] = {}
+        for record in self.records:
+            for step, value in record.seconds.items():
+                seconds[step] = seconds.get(step, 0.0) + value
+        order: dict[str, int] = {stage: index for index, stage in enumerate(STAGES)}
+        ranked = sorted(seconds.items(), key=lambda entry: (order.get(entry[0].partition(".")[0], 99), "." in entry[0]))
+        return [Step(step, value, 100 * value / (self.total or 1.0)) for step, value in ranked]
+
+    def outcome_counts(self) -> str:
+        """How the cases ended; a profile of cases that stop early says little."""
+        return ", ".join(f"{count} {outcome}" for outcome, count in Counter(r.outcome for r in self.records).items())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "cases": [
+                {"id": record.id, "outcome": record.outcome, "seconds": record.seconds} for record in self.records
+            ],
+            "seconds": self.total,
+            "steps": [step.to_json() for step in self.steps()],
+        }
 
 
 def case_from_callable(reference: str) -> Case:

@@ -60,8 +60,9 @@ def _annotate_weighted(match: Match, specs: Specs, accepts: NodeFilter, fixes: f
     input_, weight, bias = (match.operands[name] for name in ("input", "weight", "bias"))
     _require_positional(core, 2)
     partition = [core, weight] if bias is None else [core, weight, bias]
-    claimed = [core] if Fix.SHARED_WEIGHTS in fixes and _is_shared_weight(weight) else partition
-    refusal = _refusal(partition, claimed, accepts) or _dtype_refusal(match, (input_, weight), fixes)
+    claimed = [core] if Fix.SHARED_WEIGHTS in fixes and is_shared_weight(weight) else partition
+    scoped = [core] if Fix.MODULE_CONFIGS in fixes else partition
+    refusal = _refusal(scoped, claimed, accepts) or _dtype_refusal(match, (input_, weight), fixes)
     if refusal is not None:
         return refusal
     input_spec = input_.meta[Q_ANNOTATION_KEY].output_qspec if is_annotated(input_) else specs.activation
@@ -119,12 +120,15 @@ def is_floating_point(node: Node) -> bool:
     return not isinstance(value, torch.Tensor) or value.is_floating_point()
 
 
-def _refusal(partition: Iterable[Node], claimed: Iterable[Node], accepts: NodeFilter) -> Skipped | None:
+def _refusal(scoped: Iterable[Node], claimed: Iterable[Node], accepts: NodeFilter) -> Skipped | None:
     for node in claimed:
         if is_annotated(node):
             return Skipped(Reason.ALREADY_ANNOTATED, f"{node.name} is annotated already")
-    for node in partition:
+    for node in scoped:
         if not accepts(node):
+            if node.op == "get_attr":
+                # The op itself, which comes first, was accepted.
+                return Skipped(Reason.ORIGIN_UNKNOWN, f"{node.name} does not tell what module it is from")
             return Skipped(Reason.FILTERED, f"another configuration applies to {node.name}")
     return None
 
@@ -138,7 +142,7 @@ def _dtype_refusal(match: Match, required: Iterable[Node], fixes: frozenset[Fix]
     return None
 
 
-def _is_shared_weight(weight: Node) -> bool:
+def is_shared_weight(weight: Node) -> bool:
     """Whether `weight` was claimed as a weight, and so can be quantized alike for one more layer."""
     return is_annotated(weight) and weight.op == "get_attr" and weight.meta[Q_ANNOTATION_KEY].output_qspec is None
 

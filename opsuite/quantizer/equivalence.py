@@ -17,7 +17,7 @@ from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
 from opsuite.accelerate import accelerate
 from opsuite.quantizer.oracle import cached_peer, cleaned_once, peer_quantizer
-from opsuite.quantizer.quantizer import CoreMLQuantizer
+from opsuite.quantizer.quantizer import CoreMLQuantizer, Decisions
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,26 @@ class Quantized:
     converted: dict[str, Any] = field(default_factory=dict)
     errors: dict[str, BaseException] = field(default_factory=dict)
 
+    @property
+    def annotated(self) -> int:
+        """Number of nodes that an annotation claims."""
+        return sum(value["annotated"] for value in self.annotations.values())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two quantizers made of one model.
+
+    Attributes:
+        differences: none if they are equal.
+        ours: what ours made of it.
+        decisions: what ours decided, as far as it came.
+    """
+
+    differences: tuple[Difference, ...]
+    ours: Quantized
+    decisions: Decisions | None
+
 
 @contextmanager
 def comparing() -> Iterator[None]:
@@ -53,9 +73,7 @@ def comparing() -> Iterator[None]:
         yield
 
 
-def compare(
-    captured: GraphModule, inputs: tuple[Any, ...], config: Any, *, qat: bool = False
-) -> tuple[list[Difference], Quantized]:
+def compare(captured: GraphModule, inputs: tuple[Any, ...], config: Any, *, qat: bool = False) -> Comparison:
     """Quantizes copies of `captured` with ours and with ExecuTorch's quantizer and compares the results.
 
     Arguments:
@@ -63,19 +81,17 @@ def compare(
         inputs: positional arguments to calibrate with.
         config: a coremltools `LinearQuantizerConfig`.
         qat: use `prepare_qat_pt2e`.
-
-    Returns:
-        The differences, none if equal, and what ours made of it.
     """
-    ours = quantize(captured, inputs, lambda: CoreMLQuantizer(config), qat=qat)
-    theirs = quantize(captured, inputs, lambda: peer_quantizer(config), qat=qat, around_annotate=cleaned_once)
-    return differences(ours, theirs), ours
+    quantizer = CoreMLQuantizer(config)
+    ours = quantize(captured, inputs, quantizer, qat=qat)
+    theirs = quantize(captured, inputs, peer_quantizer(config), qat=qat, around_annotate=cleaned_once)
+    return Comparison(tuple(differences(ours, theirs)), ours, quantizer.decisions)
 
 
 def quantize(
     captured: GraphModule,
     inputs: tuple[Any, ...],
-    quantizer: Callable[[], Quantizer],
+    quantizer: Quantizer,
     *,
     qat: bool = False,
     around_annotate: Callable[[GraphModule], AbstractContextManager[Any]] = lambda model: nullcontext(),
@@ -83,7 +99,7 @@ def quantize(
     """Prepares, calibrates and converts a copy of `captured`, keeping a description of each stage's result."""
     result = Quantized()
     model = copy.deepcopy(captured)
-    recorder = _Recorder(quantizer(), around_annotate)
+    recorder = _Recorder(quantizer, around_annotate)
     try:
         model = (prepare_qat_pt2e if qat else prepare_pt2e)(model, recorder)
     except Exception as error:  # Any failure of any stage is a result to be compared.

@@ -13,7 +13,8 @@ from rich.table import Table
 from torch.fx import Graph, GraphModule, Node
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
-from opsuite.quantizer.annotate import Annotated, Skipped, is_annotated
+from opsuite.quantizer.annotate import Annotated, Skipped, is_annotated, is_floating_point, is_shared_weight
+from opsuite.quantizer.fixes import Fix
 from opsuite.quantizer.matcher import Reason, Rejection
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Row:
         scope: the configuration that was applied: "global", "module name ..." or "module type ...".
         reason: why it is not quantized, in a word or two; empty if it is.
         detail: the reason in a sentence, or what stands out.
+        fix: the option of `CoreMLQuantizer(config, fixes=...)` that would change this, if one would.
     """
 
     node: str
@@ -48,6 +50,7 @@ class Row:
     scope: str = ""
     reason: str = ""
     detail: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class Explanation:
         for row in self.rows:
             style = "green" if row.verdict == QUANTIZED else "yellow"
             why = ": ".join(part for part in (row.reason, row.detail) if part)
+            if row.fix:
+                why += f" (fix: {row.fix})"
             table.add_row(row.node, row.module, f"[{style}]{row.verdict}", row.pattern, row.scope, why)
         return table
 
@@ -151,21 +156,11 @@ def _rows(graph: Graph, decisions: Decisions) -> Iterator[Row]:
 def _row(node: Node, applied: Decision | None, refused: Decision | None, near: Rejection | None) -> Row:
     about = {"node": node.name, "op": str(node.target), "module": _module(node)}
     if applied is not None:
-        assert isinstance(applied.outcome, Annotated)
-        detail = applied.outcome.note
-        verdict = QUANTIZED if _has_spec(applied.nodes) else FLOAT
-        if verdict == FLOAT:
-            return Row(
-                **about,
-                verdict=verdict,
-                pattern=applied.pattern,
-                scope=applied.scope,
-                reason="configured as float",
-                detail=f"the {applied.scope} configuration quantizes neither weights nor activations here",
-            )
-        return Row(**about, verdict=verdict, pattern=applied.pattern, scope=applied.scope, detail=detail)
+        return _applied_row(about, applied)
     if near is not None and (refused is None or near.nodes[0] is node):
-        return Row(**about, verdict=FLOAT, pattern=str(near.pattern.key), reason=near.reason.value, detail=near.detail)
+        fix = Fix.SAME_OPERAND.value if near.reason is Reason.REPEATED_OPERAND else ""
+        pattern = str(near.pattern.key)
+        return Row(**about, verdict=FLOAT, pattern=pattern, reason=near.reason.value, detail=near.detail, fix=fix)
     if refused is not None:
         assert isinstance(refused.outcome, Skipped)
         return Row(
@@ -175,10 +170,47 @@ def _row(node: Node, applied: Decision | None, refused: Decision | None, near: R
             scope=refused.scope,
             reason=refused.outcome.reason.value,
             detail=refused.outcome.detail,
+            fix=_fix(node, refused.outcome.reason),
         )
     if is_annotated(node):
         return Row(**about, verdict=FLOAT, reason="claimed", detail="it computes a weight or bias")
     return Row(**about, verdict=FLOAT, reason=NO_PATTERN, detail="Core ML's static int8 patterns do not have this op")
+
+
+def _applied_row(about: dict[str, str], applied: Decision) -> Row:
+    assert isinstance(applied.outcome, Annotated)
+    about = {**about, "pattern": applied.pattern, "scope": applied.scope}
+    if not _has_spec(applied.nodes):
+        detail = f"the {applied.scope} configuration quantizes neither weights nor activations here"
+        return Row(**about, verdict=FLOAT, reason="configured as float", detail=detail)
+    observed = [node for node in _observed(applied.nodes) if not is_floating_point(node)]
+    if observed:
+        detail = f"calibration will fail: {', '.join(node.name for node in observed)} is not floating point"
+        return Row(**about, verdict=QUANTIZED, detail=detail, fix=Fix.INTEGER_TENSORS.value)
+    return Row(**about, verdict=QUANTIZED, detail=applied.outcome.note)
+
+
+def _observed(nodes: tuple[Node, ...]) -> Iterator[Node]:
+    """The tensors at which annotations of `nodes` ask for an observer."""
+    for node in nodes:
+        annotation = node.meta.get(Q_ANNOTATION_KEY)
+        if annotation is not None:
+            yield from (value for value, spec in annotation.input_qspec_map.items() if spec is not None)
+            if annotation.output_qspec is not None:
+                yield node
+
+
+def _fix(node: Node, reason: Reason) -> str:
+    """The fix without which `node` was refused, if there is one."""
+    if reason is Reason.ORIGIN_UNKNOWN:
+        return Fix.MODULE_CONFIGS.value
+    return Fix.SHARED_WEIGHTS.value if _lost_its_weight(node) else ""
+
+
+def _lost_its_weight(node: Node) -> bool:
+    """Whether a layer is float because another one has claimed its weight."""
+    weight = node.args[1] if len(node.args) > 1 else None
+    return isinstance(weight, Node) and is_shared_weight(weight) and not is_annotated(node)
 
 
 def _reason(decision: Decision) -> Reason | None:
@@ -187,8 +219,7 @@ def _reason(decision: Decision) -> Reason | None:
 
 def _has_spec(nodes: tuple[Node, ...]) -> bool:
     """Whether an annotation of `nodes` quantizes anything."""
-    annotations = [node.meta[Q_ANNOTATION_KEY] for node in nodes if Q_ANNOTATION_KEY in node.meta]
-    return any(a.output_qspec is not None or any(a.input_qspec_map.values()) for a in annotations)
+    return any(True for _ in _observed(nodes))
 
 
 def _module(node: Node) -> str:

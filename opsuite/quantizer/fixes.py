@@ -20,6 +20,13 @@ class Fix(str, Enum):
     SHARED_WEIGHTS = "shared_weights"
     """Every layer that uses a weight is quantized. Without it only the first one is: the weight counts as taken."""
 
+    MODULE_CONFIGS = "module_configs"
+    """`module_name_configs` reach layers, and `module_type_configs` reach the layers inside modules of the type.
+
+    Without it a layer named by a configuration stays float: the configuration is looked for at its weight too, which
+    does not tell what module it is from. A type is only found where it is that of the innermost module, and only
+    after a strict export."""
+
     HALF_PRECISION = "half_precision"
     """A model that computes in float16 or bfloat16 is refused. Without it the quantized model fails when lowered."""
 

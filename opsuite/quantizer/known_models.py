@@ -10,7 +10,7 @@ from opsuite.cases.case import Case
 from opsuite.cases.suite import CaseSuite
 from opsuite.exits import Exit, OpsuiteError
 
-NAME = "transformers"
+NAME = "models"
 
 
 def _first_output(model: Any) -> Any:
@@ -76,7 +76,7 @@ MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
 def suite() -> CaseSuite:
     """The models as a suite. Raises OpsuiteError where transformers is not installed."""
     if importlib.util.find_spec("transformers") is None:
-        raise OpsuiteError("suite transformers needs transformers: pip install transformers", Exit.ENVIRONMENT)
+        raise OpsuiteError(f"suite {NAME} needs transformers: pip install transformers", Exit.ENVIRONMENT)
     found = CaseSuite(NAME)
     for name, build in MODELS.items():
         found.add(Case(f"{NAME}/{name}", build))

@@ -25,6 +25,7 @@ class Reason(Enum):
     ARGUMENT_FORM = "argument form"
     ALREADY_ANNOTATED = "already annotated"
     FILTERED = "filtered"
+    ORIGIN_UNKNOWN = "origin unknown"
     DTYPE = "dtype"
     INPUT_NOT_QUANTIZED = "input not quantized"
     NO_ACTIVATION_SPEC = "activations stay float"

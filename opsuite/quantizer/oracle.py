@@ -35,6 +35,7 @@ def cached_peer() -> Iterator[None]:
     with (
         mock.patch.object(utils, "_get_aten_graph_module", _kept(utils._get_aten_graph_module, _pattern_graphs)),
         mock.patch.object(utils, "_SubgraphMatcherWithNameNodeMap", _kept_matcher),
+        mock.patch.object(utils, "_get_source_partitions", _in_graph_order(utils._get_source_partitions)),
     ):
         yield
 
@@ -62,11 +63,6 @@ def cleaned_once(model: GraphModule) -> Iterator[None]:
         yield
 
 
-def exported_patterns() -> dict[Any, GraphModule]:
-    """The pattern graphs that were exported under `cached_peer` so far, by the arguments that made them."""
-    return dict(_pattern_graphs)
-
-
 def _kept(build: Callable[..., GraphModule], store: dict[Any, GraphModule]) -> Callable[..., GraphModule]:
     def get(pattern: torch.nn.Module, example_inputs: Any, is_cuda: bool = False) -> GraphModule:
         key = (_closure_key(pattern), tuple(tuple(x.shape) for x in example_inputs))
@@ -83,6 +79,21 @@ def _kept_matcher(pattern: GraphModule, ignore_literals: bool = False) -> Subgra
     if key not in _matchers:
         _matchers[key] = SubgraphMatcherWithNameNodeMap(pattern, ignore_literals=ignore_literals)
     return _matchers[key]
+
+
+def _in_graph_order(find: Callable[..., Any]) -> Callable[..., Any]:
+    """Of an op with several results torch gives the used ones in the order of a set of addresses, and ExecuTorch takes
+    the first: another one from run to run. In graph order it is the first result that is used."""
+
+    def ordered(graph: Graph, *args: Any, **kwargs: Any) -> Any:
+        found = find(graph, *args, **kwargs)
+        position = {node: place for place, node in enumerate(graph.nodes)}
+        for partitions in found.values():
+            for partition in partitions:
+                partition.output_nodes.sort(key=position.__getitem__)
+        return found
+
+    return ordered
 
 
 def _closure_key(pattern: torch.nn.Module) -> tuple[Any, ...]:

@@ -81,7 +81,7 @@ class CoreMLQuantizer(Quantizer):
         Raises:
             ValueError: an observer type that is not supported, or what a fix refuses.
         """
-        scopes = list(_scopes(self._config))
+        scopes = list(_scopes(self._config, inside=Fix.MODULE_CONFIGS in self._fixes))
         if Fix.UNSUPPORTED_CONFIG in self._fixes:
             for scope in scopes:
                 check_config(scope.config, scope.label)
@@ -154,10 +154,13 @@ _FAMILY_OF = {key: family.name for family in FAMILIES for key in family_keys(fam
 _SOURCES: dict[Any, None] = dict.fromkeys(source for family in FAMILIES for source in family.sources)
 
 
-def _scopes(config: Any) -> Iterator[Scope]:
-    """The configurations in the order in which they apply: by module name, by type, then the global one elsewhere."""
+def _scopes(config: Any, inside: bool) -> Iterator[Scope]:
+    """The configurations in the order in which they apply: by module name, by type, then the global one elsewhere.
+
+    `inside` lets a type stand for all that is inside of modules of that type.
+    """
     by_name = {name: get_module_name_filter(name) for name in config.module_name_configs}
-    by_type = {kind: _type_filter(kind) for kind in config.module_type_configs}
+    by_type = {kind: _type_filter(kind, inside) for kind in config.module_type_configs}
     for name, part in config.module_name_configs.items():
         yield Scope(f"module name {name}", part, by_name[name])
     for kind, part in config.module_type_configs.items():
@@ -166,12 +169,14 @@ def _scopes(config: Any) -> Iterator[Scope]:
     yield Scope("global", config.global_config, lambda node: not any(accepts(node) for accepts in specific))
 
 
-def _type_filter(kind: Any) -> Callable[[Node], bool]:
+def _type_filter(kind: Any, inside: bool) -> Callable[[Node], bool]:
     """Accepts nodes that come from a module of type `kind`, or from a call of the function `kind`."""
+    # torch.export writes the types of the enclosing modules as text.
+    wanted = {kind, f"{kind.__module__}.{kind.__qualname__}"} if inside and isinstance(kind, type) else {kind}
 
     def accepts(node: Node) -> bool:
         types = [entry for _, entry in node.meta.get("nn_module_stack", {}).values()]
         types.extend(entry for _, entry in node.meta.get("source_fn_stack", {}))
-        return kind in types
+        return not wanted.isdisjoint(types)
 
     return accepts

@@ -14,6 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from opsuite.quantizer import random_configs as configs
 from opsuite.quantizer import random_ops as ops
 
 _HEADER = """\
@@ -24,28 +25,6 @@ import torch.nn.functional as F
 from coremltools.optimize.torch.quantization import LinearQuantizerConfig, ModuleLinearQuantizerConfig
 from torch import nn
 """
-
-_SETTINGS: dict[str, tuple[str, ...]] = {
-    "activation_dtype": ("torch.quint8", "torch.float32"),
-    "weight_dtype": ("torch.qint8", "torch.quint8", "torch.float32"),
-    "weight_per_channel": ("True", "False"),
-    "weight_observer": ("'moving_average_min_max'", "'min_max'"),
-    "activation_observer": ("'moving_average_min_max'", "'min_max'"),
-}
-"""What a configuration may say; the first value of each is coremltools' default, and is drawn most often."""
-
-_TYPES = (
-    "nn.Conv1d",
-    "nn.Conv2d",
-    "nn.Conv3d",
-    "nn.Linear",
-    "nn.ReLU",
-    "nn.MaxPool2d",
-    "Block",
-    "F.linear",
-    "F.conv2d",
-)
-_FUNCTION_TYPES = ("torch.add", "operator.add", "operator.mul", "torch.matmul", "F.relu", "torch.flatten")
 
 
 @dataclass(frozen=True)
@@ -107,7 +86,10 @@ def _add_dead_code(captured: Any, count: int) -> None:
 
 @dataclass
 class _Draft:
-    """One module's code as it grows. `values` are the tensors that later ops may use."""
+    """One module's code as it grows.
+
+    `values` are the tensors that later ops may use; while `chaining`, an op takes the latest one that it can.
+    """
 
     draw: Callable[..., Any]
     prefix: str = ""
@@ -117,6 +99,7 @@ class _Draft:
     modules: list[tuple[str, int]] = field(default_factory=list)
     blocks: list[tuple[str, int]] = field(default_factory=list)
     count: int = 0
+    chaining: bool = False
 
     def pick(self, options: Any) -> Any:
         return self.draw(st.sampled_from(options))
@@ -130,9 +113,14 @@ class _Draft:
         return f"v{self.count}"
 
     def value(self, accepts: Callable[[ops.Value], bool] = lambda value: True) -> ops.Value:
-        """A tensor that `accepts` takes, often the latest: chains are what patterns are made of."""
+        """A tensor that `accepts` takes, often the latest."""
         fitting = [value for value in self.values if accepts(value)][::-1]
-        return fitting[0] if self.flag(2) is False else self.pick(fitting)
+        return fitting[0] if self.chaining or not self.flag(2) else self.pick(fitting)
+
+    def other(self, than: ops.Value, accepts: Callable[[ops.Value], bool]) -> ops.Value:
+        """Another tensor than the one given, where there is one; now and then that one once more."""
+        fitting = [value for value in self.values if accepts(value) and value != than][::-1]
+        return self.pick(fitting) if fitting and not self.flag(8) else than
 
     def add_module(self, expression: str, rank: int) -> str:
         name = f"{self.prefix}m{len(self.init)}"
@@ -146,9 +134,6 @@ class _Draft:
         self.forward.append(f"{name} = {expression}")
         if not self.flag(12):
             self.values.append(ops.Value(name, rank, kind))
-
-    def step(self) -> None:
-        self.pick(_STEPS)(self)
 
     def text(self, class_name: str, parameters: str, result: str) -> str:
         init = "".join(f"        {line}\n" for line in self.init)
@@ -210,7 +195,7 @@ def _activation(draft: _Draft) -> None:
 
 def _binary(draft: _Draft) -> None:
     left = draft.value()
-    right = draft.value(lambda value: value.rank == left.rank)
+    right = draft.other(left, lambda value: value.rank == left.rank)
     same_kind = left.kind == right.kind and left.kind != "bool"
     forms = [
         *ops.BINARY,
@@ -225,7 +210,7 @@ def _binary(draft: _Draft) -> None:
 
 def _binary_in_place(draft: _Draft) -> None:
     left = draft.value(lambda value: value.kind != "bool")
-    right = draft.value(lambda value: value.rank == left.rank)
+    right = draft.other(left, lambda value: value.rank == left.rank)
     if right.kind not in (left.kind, "bool"):
         right = left
     draft.forward.append(draft.pick(ops.BINARY_IN_PLACE).format(x=left, y=right))
@@ -288,23 +273,38 @@ def _block(draft: _Draft) -> None:
     return draft.assign(f"self.{draft.pick(fitting)}({value})", value.rank)
 
 
+def _chain(draft: _Draft) -> None:
+    """What patterns are made of: a layer or a binary op, then a batch norm, an activation, a pool, each on the last."""
+    draft.pick((_layer, _functional_layer, _binary, _binary_in_place))(draft)
+    draft.chaining = True
+    if draft.flag(2):
+        _batch_norm(draft)
+    if not draft.flag(4):
+        _activation(draft)
+    if draft.flag(4):
+        draft.pick((_pool_module, _flatten, _keeping))(draft)
+    draft.chaining = False
+
+
+# Steps that are drawn often come several times. The first are the simplest, which models are shrunk to.
 _STEPS = (
-    _layer,
-    _layer,
-    _layer,
     _activation,
     _activation,
-    _activation,
+    _scalar,
     _binary,
     _binary,
-    _batch_norm,
-    _batch_norm,
+    _layer,
+    _layer,
     _functional_layer,
+    _batch_norm,
+    _chain,
+    _chain,
+    _chain,
+    _chain,
     _keeping,
     _pool_module,
     _flatten,
     _binary_in_place,
-    _scalar,
     _rank,
     _block,
     _block,
@@ -320,23 +320,10 @@ def _block_text(draft: _Draft, rank: int) -> tuple[str, _Draft]:
     return block.text("Block", "x", str(fitting[-1])), block
 
 
-def _part(draft: _Draft, scheme: str, likely: int) -> str:
-    if draft.flag(8):
-        return "None"
-    given = [f"{name}={draft.pick(values)}" for name, values in _SETTINGS.items() if draft.flag(likely)]
-    return f"ModuleLinearQuantizerConfig({', '.join([*scheme.split(), *given])})"
-
-
-def _config(draft: _Draft, names: list[str], types: list[str]) -> str:
-    # All parts of a configuration have to name the same scheme.
-    scheme = "quantization_scheme='affine'" if draft.flag(3) else ""
-    parts = [f"global_config={_part(draft, scheme, 4)}"]
-    for field_name, keys in (("module_type_configs", types), ("module_name_configs", names)):
-        if keys and draft.flag(4):
-            chosen = draft.draw(st.lists(st.sampled_from(keys), min_size=1, max_size=2, unique=True))
-            quoted = [key if field_name == "module_type_configs" else repr(key) for key in chosen]
-            parts.append(f"{field_name}={{{', '.join(f'{key}: {_part(draft, scheme, 3)}' for key in quoted)}}}")
-    return f"LinearQuantizerConfig({', '.join(parts)})"
+@st.composite
+def _steps(draw: Callable[..., Any], draft: _Draft) -> None:
+    """One step. A strategy of its own, so that shrinking can take a step out with all that was drawn for it."""
+    draw(st.sampled_from(_STEPS))(draft)
 
 
 @st.composite
@@ -349,7 +336,9 @@ def random_models(draw: Callable[..., Any], max_steps: int = 9) -> RandomModel:
         if model.flag(3 if kind == "float" else 10):
             inputs.append(ops.Value(name, rank, kind))
     model.values = inputs[::-1]
-    text, names, types = "", [], [kind for kind in (*_TYPES, *_FUNCTION_TYPES) if kind != "Block"]
+    text = ""
+    names: list[str] = []
+    types = list(configs.TYPES)
     if model.flag(3):
         text, block = _block_text(model, rank)
         text += "\n\n"
@@ -358,8 +347,7 @@ def random_models(draw: Callable[..., Any], max_steps: int = 9) -> RandomModel:
             model.init.append(f"self.{name} = Block()")
             model.blocks.append((name, rank))
             names += [name, *(f"{name}.{inner}" for inner, _ in block.modules)]
-    for _ in range(draw(st.integers(1, max_steps))):
-        model.step()
+    draw(st.lists(_steps(model), min_size=1, max_size=max_steps))
     names = [*(name for name, _ in model.modules), *names]
     outputs = [str(model.values[-1]), *(str(value) for value in model.values[:-1] if model.flag(8))]
     text += model.text(
@@ -368,7 +356,7 @@ def random_models(draw: Callable[..., Any], max_steps: int = 9) -> RandomModel:
     arguments = ", ".join(
         ops.EXAMPLES[value.kind].format(shape=", ".join(["2", *["4"] * (rank - 1)])) for value in inputs
     )
-    script = f"{_HEADER}\n\n{text}\n\nINPUTS = ({arguments},)\nCONFIG = {_config(model, names, types)}\n"
+    script = f"{_HEADER}\n\n{text}\n\nINPUTS = ({arguments},)\nCONFIG = {configs.config_text(draw, names, types)}\n"
     qat = bool(draw(st.booleans()))
     return RandomModel(
         script,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,9 @@ import torch
 
 from opsuite.cases.case import Built, CaseSkipped
 from opsuite.flows.coreml import static_int8_config
-from opsuite.quantizer.equivalence import Difference, Quantized, compare
+from opsuite.quantizer.annotate import Annotated
+from opsuite.quantizer.equivalence import Comparison, Difference, compare
+from opsuite.quantizer.quantizer import Decisions
 from opsuite.quantizer.random_models import RandomModel, random_models
 
 MODES: dict[str, bool] = {"ptq": False, "qat": True}
@@ -19,10 +22,25 @@ MODES: dict[str, bool] = {"ptq": False, "qat": True}
 _RESET_EVERY = 100
 """Dynamo keeps something of every model that it captured; after so many of them it is told to forget."""
 
+_DRAWS_PER_MODEL = 3
+"""Draws, for each random model that is wanted: a part of them repeats earlier ones."""
+
 _MODE_DEPENDENT = (
     torch.nn.modules.batchnorm._BatchNorm,
     torch.nn.modules.dropout._DropoutNd,
 )
+
+
+@dataclass
+class Reached:
+    """Patterns that were annotated, and reasons why others were not, each with the number of times."""
+
+    patterns: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def update(self, other: Reached) -> None:
+        self.patterns.update(other.patterns)
+        self.reasons.update(other.reasons)
 
 
 @dataclass(frozen=True)
@@ -35,6 +53,7 @@ class Checked:
         unreached: why the model never came to a quantizer.
         errors: the stages that fail with both quantizers, and how they fail with ours.
         annotated: number of annotated nodes.
+        reached: the patterns that were annotated, and the reasons why others were not.
         model: code of the model where there are differences and no case to name.
     """
 
@@ -43,6 +62,7 @@ class Checked:
     unreached: str = ""
     errors: tuple[str, ...] = ()
     annotated: int = 0
+    reached: Reached = field(default_factory=Reached)
     model: str = ""
 
 
@@ -54,6 +74,7 @@ class Verification:
     compared: int = 0
     with_errors: int = 0
     annotated: int = 0
+    reached: Reached = field(default_factory=Reached)
     unreached: list[Checked] = field(default_factory=list)
     different: list[Checked] = field(default_factory=list)
 
@@ -65,6 +86,7 @@ class Verification:
         self.compared += 1
         self.with_errors += bool(checked.errors)
         self.annotated += checked.annotated
+        self.reached.update(checked.reached)
         if checked.differences:
             self.different.append(checked)
 
@@ -92,21 +114,25 @@ def verify_cases(result: Verification, suite: Any, case_ids: Iterable[str], flow
                 except Exception as error:
                     result.add(Checked(f"{case_id} {mode}", unreached=_in_short(error)))
                     continue
-            result.add(_checked(f"{case_id} {mode}", *compare(captured, built.inputs, static_int8_config(), qat=qat)))
+            result.add(_checked(f"{case_id} {mode}", compare(captured, built.inputs, static_int8_config(), qat=qat)))
         _forget(number)
 
 
 def verify_random(result: Verification, count: int, seed: int) -> None:
-    """Compares random models; the first that differs is shrunk, and only the smallest such model is added."""
+    """Compares `count` distinct random models, or as many as are drawn of a small number.
+
+    The first that differs ends it: it is shrunk, and the smallest such model is added in its place.
+    """
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
+    from hypothesis.errors import Flaky
 
     smallest: list[Checked] = []
-    tried = 0
+    seen: set[RandomModel] = set()
 
     @seeded(seed)
     @settings(
-        max_examples=count,
+        max_examples=_DRAWS_PER_MODEL * count,
         database=None,
         deadline=None,
         phases=(Phase.generate, Phase.shrink),
@@ -115,10 +141,12 @@ def verify_random(result: Verification, count: int, seed: int) -> None:
     )
     @given(random_models())
     def check(model: RandomModel) -> None:
-        nonlocal tried
-        tried += 1
-        _forget(tried)
-        checked = check_model(f"random model {tried} of seed {seed}", model)
+        # hypothesis draws many a model again; shrinking has to be let through.
+        if not smallest and (model in seen or len(seen) == count):
+            return
+        seen.add(model)
+        _forget(len(seen))
+        checked = check_model(f"random model {len(seen)} of seed {seed}", model)
         if checked.differences:
             smallest[:] = [checked]
             raise _Differs
@@ -127,7 +155,7 @@ def verify_random(result: Verification, count: int, seed: int) -> None:
 
     try:
         check()
-    except _Differs:
+    except (_Differs, Flaky):
         result.add(smallest[0])
 
 
@@ -138,8 +166,8 @@ def check_model(name: str, model: RandomModel) -> Checked:
         captured = model.capture(defined)
     except Exception as error:
         return Checked(name, unreached=_in_short(error), model=str(model))
-    found, ours = compare(captured, defined["INPUTS"], defined["CONFIG"], qat=model.qat)
-    return _checked(name, found, ours, str(model) if found else "")
+    compared = compare(captured, defined["INPUTS"], defined["CONFIG"], qat=model.qat)
+    return _checked(name, compared, str(model))
 
 
 class _Differs(Exception):
@@ -151,15 +179,28 @@ def _capture(built: Built) -> Any:
     return torch.export.export(built.module, inputs, dynamic_shapes=shapes, strict=True).module()
 
 
-def _checked(name: str, found: list[Difference], ours: Quantized, model: str = "") -> Checked:
-    annotated = sum(value["annotated"] for value in ours.annotations.values())
+def _checked(name: str, compared: Comparison, model: str = "") -> Checked:
     return Checked(
         name,
-        tuple(found),
-        errors=tuple(f"{stage}: {_in_short(error)}" for stage, error in ours.errors.items()),
-        annotated=annotated,
-        model=model,
+        compared.differences,
+        errors=tuple(f"{stage}: {_in_short(error)}" for stage, error in compared.ours.errors.items()),
+        annotated=compared.ours.annotated,
+        reached=_reached(compared.decisions),
+        model=model if compared.differences else "",
     )
+
+
+def _reached(decisions: Decisions | None) -> Reached:
+    found = Reached()
+    if decisions is None:
+        return found
+    for decision in decisions.decisions:
+        if isinstance(decision.outcome, Annotated):
+            found.patterns[decision.pattern] += 1
+        else:
+            found.reasons[decision.outcome.reason.value] += 1
+    found.reasons.update(rejection.reason.value for rejection in decisions.findings.rejections)
+    return found
 
 
 def _in_short(error: BaseException) -> str:
