@@ -21,7 +21,7 @@ def doctor(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
-    """Show versions, registered backends, and which flows are available, and why others are not.
+    """Show versions, registered backends, which flows are available and why not, and what can be made faster.
 
     With --patterns: let the installed executorch export its 405 patterns (about a minute) and compare each graph, and
     their order, with opsuite's table. Exit 0 if the table holds, 100 if it does not.
@@ -53,6 +53,12 @@ def doctor(
             Text(rows[0]["unavailable"] or rows[0]["summary"], overflow="fold"),
         )
     console.print(flows)
+    parts = Table("part of opsuite.accelerate()", "", "what it does", box=None, pad_edge=False, header_style="bold")
+    for part in found["accelerate"]:
+        style = "yellow" if part["reason"] else "green"
+        parts.add_row(part["name"], Text(part["state"], style), Text(part["reason"] or part["does"], overflow="fold"))
+    console.print()
+    console.print(parts)
     return int(Exit.OK)
 
 
@@ -71,7 +77,10 @@ def _check_patterns(as_json: bool) -> int:
 
 
 def diagnose() -> dict[str, Any]:
-    """The environment's versions, the backends that execute here, and each flow with why it is not available."""
+    """Versions, backends that execute here, each flow with why it is not available, each part of `accelerate()`."""
+    from dataclasses import asdict
+
+    from opsuite.accelerate import status
     from opsuite.environment import environment
     from opsuite.flows import FLOWS
     from opsuite.output import quiet
@@ -79,6 +88,7 @@ def diagnose() -> dict[str, Any]:
 
     with quiet():
         backends = native.registered_backends()
+        parts = status()
     return {
         "environment": environment(),
         "backends": backends,
@@ -91,4 +101,5 @@ def diagnose() -> dict[str, Any]:
             }
             for flow in FLOWS
         ],
+        "accelerate": [asdict(part) for part in parts],
     }

@@ -46,6 +46,9 @@ def test_doctor_tells_each_flow_and_why_not(command):
     assert "install" in flows["qnn"]["unavailable"]
     assert found["environment"]["executorch"].startswith("1.5.")
     assert "XnnpackBackend" in found["backends"]
+    parts = {part["name"]: part for part in found["accelerate"]}
+    assert parts["coreml-quantizer"]["state"] == "available"
+    assert "cannot be imported" in parts["coremltools-quantizer"]["reason"]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["run", "--help"]])
