@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -86,8 +87,12 @@ def execute(pte: bytes, inputs: tuple[Any, ...], method: str = "forward") -> lis
 
 
 def _complaints(native_log: str) -> list[str]:
-    """The first failed check and the failing instruction, out of what the native code has printed."""
-    lines = [line.partition("] ")[2] or line for line in native_log.splitlines()]
+    """The first failed check and the failing instruction, out of what executorch's native code has printed.
+
+    Its lines begin with a file and a line number; those of the libraries that it uses do not, and depend on what this
+    process did before.
+    """
+    lines = re.findall(r"^\[[\w.]+:\d+\] (.*)", native_log, re.MULTILINE)
     telling = ("failed", "error", "attempted")
     first = next((line for line in lines if any(word in line.lower() for word in telling)), None)
     instruction = next((line for line in lines if line.startswith("KernelCall failed")), None)

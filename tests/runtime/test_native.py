@@ -48,3 +48,15 @@ def test_missing_kernels_are_named_with_their_overload():
 def test_backends_of_this_build_are_told():
     assert "XnnpackBackend" in native.registered_backends()
     assert native.missing_delegates(["XnnpackBackend", "NoSuchBackend"]) == ["NoSuchBackend"]
+
+
+def test_what_other_libraries_print_is_not_taken_for_the_reason():
+    said = (
+        "Error in cpuinfo: failed to open midr file\n"
+        "[op_convolution.cpp:62] Check failed (in.dim() == 3): got, 5.\n"
+        "[method.cpp:1243] KernelCall failed at instruction 0:9 in operator aten::convolution.out: 0x12\n"
+    )
+    assert native._complaints(said) == [
+        "Check failed (in.dim() == 3): got, 5.",
+        "KernelCall failed at instruction 0:9 in operator aten::convolution.out: 0x12",
+    ]
