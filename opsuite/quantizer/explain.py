@@ -119,11 +119,12 @@ def _captured(model: Any, inputs: tuple[Any, ...] | None, qat: bool) -> GraphMod
                 "without inputs"
             )
         return copy.deepcopy(model)
-    mode = model.training
+    modes = [(module, module.training) for module in model.modules()]
     try:
         return torch.export.export(model.train(qat), inputs, strict=True).module()
     finally:
-        model.train(mode)
+        for module, training in modes:
+            module.training = training
 
 
 def _fold_batch_norms(captured: GraphModule) -> None:

@@ -104,6 +104,14 @@ def test_the_command_fails_on_a_difference(cli, oracle, monkeypatch):
     assert "reached 1 of 351 patterns" in ended.out.splitlines()[-2]
 
 
+def test_comparing_nothing_is_not_success(cli, tmp_path):
+    cases = tmp_path / "broken.py"
+    cases.write_text("from opsuite.cases import Case\nCASES = [Case('c', lambda: 1 / 0)]\n")
+    ended = cli("verify-quantizer", cases)
+    assert ended.code == Exit.INCOMPLETE
+    assert "not compared, 1: ZeroDivisionError" in ended.out
+
+
 def test_the_command_names_what_is_missing(cli, monkeypatch):
     cli("verify-quantizer", "patterns", "-k", "nothing").assert_one_line_error(Exit.NOTHING_SELECTED)
     find_spec = importlib.util.find_spec
