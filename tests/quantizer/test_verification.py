@@ -64,6 +64,17 @@ def test_random_models_are_distinct_and_as_many_as_asked_for(monkeypatch):
     assert len(set(scripts)) == result.compared == 60
 
 
+def test_what_torch_keeps_of_every_model_is_dropped_now_and_then():
+    from torch.fx.graph_module import _loader
+
+    torch.fx.symbolic_trace(nn.ReLU()).recompile()
+    before = len(_loader.eval_cache)
+    verification._forget(verification._RESET_EVERY + 1)
+    assert len(_loader.eval_cache) == before > 0
+    verification._forget(verification._RESET_EVERY)
+    assert len(_loader.eval_cache) == 0
+
+
 def test_a_difference_is_shrunk_to_a_minimal_model(monkeypatch):
     """Planted: whatever holds a product differs."""
 
