@@ -25,6 +25,12 @@ QUANTIZED, FLOAT = "quantized", "float"
 NO_PATTERN = "no pattern"
 """The reason of an op that none of the patterns has."""
 
+CONFIGURED_AS_FLOAT = "configured as float"
+"""The reason of an op whose configuration quantizes nothing."""
+
+CLAIMED = "claimed"
+"""The reason of an op that computes the weight or bias of a quantized layer."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -119,11 +125,12 @@ def _captured(model: Any, inputs: tuple[Any, ...] | None, qat: bool) -> GraphMod
                 "without inputs"
             )
         return copy.deepcopy(model)
-    mode = model.training
+    modes = [(module, module.training) for module in model.modules()]
     try:
         return torch.export.export(model.train(qat), inputs, strict=True).module()
     finally:
-        model.train(mode)
+        for module, training in modes:
+            module.training = training
 
 
 def _fold_batch_norms(captured: GraphModule) -> None:
@@ -173,7 +180,7 @@ def _row(node: Node, applied: Decision | None, refused: Decision | None, near: R
             fix=_fix(node, refused.outcome.reason),
         )
     if is_annotated(node):
-        return Row(**about, verdict=FLOAT, reason="claimed", detail="it computes a weight or bias")
+        return Row(**about, verdict=FLOAT, reason=CLAIMED, detail="it computes a weight or bias")
     return Row(**about, verdict=FLOAT, reason=NO_PATTERN, detail="Core ML's static int8 patterns do not have this op")
 
 
@@ -182,7 +189,7 @@ def _applied_row(about: dict[str, str], applied: Decision) -> Row:
     about = {**about, "pattern": applied.pattern, "scope": applied.scope}
     if not _has_spec(applied.nodes):
         detail = f"the {applied.scope} configuration quantizes neither weights nor activations here"
-        return Row(**about, verdict=FLOAT, reason="configured as float", detail=detail)
+        return Row(**about, verdict=FLOAT, reason=CONFIGURED_AS_FLOAT, detail=detail)
     observed = [node for node in _observed(applied.nodes) if not is_floating_point(node)]
     if observed:
         detail = f"calibration will fail: {', '.join(node.name for node in observed)} is not floating point"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import linecache
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.fx.graph_module import _loader as _fx_sources
 
 from opsuite.cases.case import Built, CaseSkipped
 from opsuite.flows.coreml import static_int8_config
@@ -20,7 +22,8 @@ MODES: dict[str, bool] = {"ptq": False, "qat": True}
 """Ways to prepare a model, and whether it is for training."""
 
 _RESET_EVERY = 100
-"""Dynamo keeps something of every model that it captured; after so many of them it is told to forget."""
+"""torch keeps something of every model: Dynamo what it traced, fx the source of every recompilation, a gigabyte in two
+thousand models. After so many of them it is told to forget."""
 
 _DRAWS_PER_MODEL = 3
 """Draws, for each random model that is wanted: a part of them repeats earlier ones."""
@@ -211,3 +214,5 @@ def _in_short(error: BaseException) -> str:
 def _forget(number: int) -> None:
     if number % _RESET_EVERY == 0:
         torch._dynamo.reset()
+        _fx_sources.eval_cache.clear()
+        linecache.clearcache()

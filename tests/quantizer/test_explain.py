@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -5,7 +8,9 @@ from coremltools.optimize.torch.quantization import LinearQuantizerConfig, Modul
 from torch import nn
 
 from opsuite.flows.coreml import static_int8_config
-from opsuite.quantizer import CoreMLQuantizer
+from opsuite.quantizer import CoreMLQuantizer, Fix
+from opsuite.quantizer.explain import CLAIMED, CONFIGURED_AS_FLOAT, NO_PATTERN
+from opsuite.quantizer.matcher import Reason
 
 IMAGE, INTEGERS = torch.randn(1, 2, 6, 6), torch.arange(4)
 
@@ -94,9 +99,10 @@ def test_the_configuration_that_applied_is_named():
 
 def test_the_model_is_left_as_it_is(capture):
     model = Net().train()
+    model.norm.eval()
     state = {name: value.clone() for name, value in model.state_dict().items()}
     CoreMLQuantizer(static_int8_config()).explain(model, (IMAGE, INTEGERS))
-    assert model.training
+    assert model.training and not model.norm.training
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
     captured = capture(model, IMAGE, INTEGERS)
     code = captured.code
@@ -113,3 +119,19 @@ def test_training_keeps_the_batch_norm():
 def test_a_module_needs_inputs():
     with pytest.raises(TypeError, match=r"captured model, or a module with its example inputs: got a Net without"):
         CoreMLQuantizer(static_int8_config()).explain(Net())
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_how_to_has_every_reason_and_no_other():
+    text = (DOCS / "how-to" / "why-not-quantized.md").read_text("utf-8")
+    own = {NO_PATTERN, CONFIGURED_AS_FLOAT, CLAIMED}
+    documented = re.findall(r"^\| `([^`]+)` \|", text.partition("## What to do")[2], re.MULTILINE)
+    assert sorted(documented) == sorted({*(reason.value for reason in Reason), *own})
+
+
+def test_the_reference_has_every_fix_and_no_other():
+    text = (DOCS / "reference" / "quantizer.md").read_text("utf-8")
+    section = text.partition("## Fixes")[2].partition("## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [fix.value for fix in Fix]

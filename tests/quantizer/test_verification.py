@@ -64,6 +64,17 @@ def test_random_models_are_distinct_and_as_many_as_asked_for(monkeypatch):
     assert len(set(scripts)) == result.compared == 60
 
 
+def test_what_torch_keeps_of_every_model_is_dropped_now_and_then():
+    from torch.fx.graph_module import _loader
+
+    torch.fx.symbolic_trace(nn.ReLU()).recompile()
+    before = len(_loader.eval_cache)
+    verification._forget(verification._RESET_EVERY + 1)
+    assert len(_loader.eval_cache) == before > 0
+    verification._forget(verification._RESET_EVERY)
+    assert len(_loader.eval_cache) == 0
+
+
 def test_a_difference_is_shrunk_to_a_minimal_model(monkeypatch):
     """Planted: whatever holds a product differs."""
 
@@ -102,6 +113,14 @@ def test_the_command_fails_on_a_difference(cli, oracle, monkeypatch):
     assert "int8" in ended.out
     assert "2 compared" in ended.out.splitlines()[-1]
     assert "reached 1 of 351 patterns" in ended.out.splitlines()[-2]
+
+
+def test_comparing_nothing_is_not_success(cli, tmp_path):
+    cases = tmp_path / "broken.py"
+    cases.write_text("from opsuite.cases import Case\nCASES = [Case('c', lambda: 1 / 0)]\n")
+    ended = cli("verify-quantizer", cases)
+    assert ended.code == Exit.INCOMPLETE
+    assert "not compared, 1: ZeroDivisionError" in ended.out
 
 
 def test_the_command_names_what_is_missing(cli, monkeypatch):
