@@ -51,6 +51,8 @@ def verify_quantizer(
     """
     from opsuite.output import quiet
 
+    with quiet():
+        import opsuite.quantizer  # noqa: F401  (its libraries speak while they are imported)
     work = _plan(suites or [], k)
     if not suites and not random:
         random = DEFAULT_RANDOM

@@ -43,8 +43,12 @@ def config_text(draw: Callable[..., Any], names: Sequence[str], types: Sequence[
     """A configuration with a global part and, now and then, parts for some of the `names` and `types`."""
     # All parts of a configuration have to name the same scheme and algorithm.
     common = ["quantization_scheme='affine'"] if _rarely(draw, 3) else []
-    common += ["algorithm='learnable'"] if _rarely(draw, 12) else []
-    parts = [f"global_config={_part(draw, common, 4)}"]
+    if _rarely(draw, 12):
+        # What has no global part is held to the default algorithm.
+        common.append("algorithm='learnable'")
+        parts = [f"global_config=ModuleLinearQuantizerConfig({', '.join(common)})"]
+    else:
+        parts = [f"global_config={_part(draw, common, 4)}"]
     for argument, keys in (("module_type_configs", types), ("module_name_configs", [repr(name) for name in names])):
         if keys and _rarely(draw, 3):
             chosen = draw(st.lists(st.sampled_from(keys), min_size=1, max_size=2, unique=True))
