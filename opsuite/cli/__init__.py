@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Annotated
 
@@ -37,6 +38,8 @@ def main() -> None:
     """Entry point: runs a command, and turns errors that a user can act on into one line and an exit code."""
     from opsuite.cli import doctor, list, profile, run, verify_quantizer  # noqa: F401  (importing a command registers it)
 
+    for command in app.registered_commands:
+        command.help = _help(command.callback)
     try:
         sys.exit(app(standalone_mode=False))
     except OpsuiteError as error:
@@ -48,6 +51,12 @@ def main() -> None:
             # click's own errors: an unknown option, a value out of range.
             _fail(error.format_message(), Exit.USAGE)
         raise
+
+
+def _help(command: object) -> str:
+    """A command's docstring with its paragraphs on one line each: typer would keep the line ends."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(text if text.startswith(" ") else " ".join(text.split()) for text in paragraphs)
 
 
 def _fail(message: str, code: Exit) -> None:
