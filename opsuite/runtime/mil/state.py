@@ -1,0 +1,25 @@
+"""Values that outlive an operation: states of a model, and lists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from opsuite.runtime.mil.program import TensorType
+
+
+@dataclass
+class State:
+    """A state of a model: `value` is replaced when the program updates it, and lives on between predictions."""
+
+    type: TensorType
+    value: torch.Tensor
+
+
+@dataclass(frozen=True)
+class ListValue:
+    """A list of tensors of one shape; an element is None until it is written. Operations make new lists."""
+
+    elements: tuple[torch.Tensor | None, ...]
+    dynamic: bool
