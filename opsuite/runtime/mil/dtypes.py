@@ -71,17 +71,10 @@ UINT16 = DType("uint16", 32, "int", 16, torch.uint16, torch.int32, signed=False)
 UINT32 = DType("uint32", 33, "int", 32, torch.uint32, _i64, signed=False)
 UINT64 = DType("uint64", 34, "int", 64, torch.uint64, _i64, signed=False)
 
-ALL = (BOOL, STRING, FP16, FP32, FP64, BF16, FP8E4M3FN, FP8E5M2, INT4, INT8, INT16, INT32, INT64) + (
-    UINT1,
-    UINT2,
-    UINT3,
-    UINT4,
-    UINT6,
-    UINT8,
-    UINT16,
-    UINT32,
-    UINT64,
-)
+_FLOATS = (FP16, FP32, FP64, BF16, FP8E4M3FN, FP8E5M2)
+_SIGNED = (INT4, INT8, INT16, INT32, INT64)
+_UNSIGNED = (UINT1, UINT2, UINT3, UINT4, UINT6, UINT8, UINT16, UINT32, UINT64)
+ALL = (BOOL, STRING, *_FLOATS, *_SIGNED, *_UNSIGNED)
 _BY_CODE = {dtype.code: dtype for dtype in ALL}
 _BY_NAME = {dtype.name: dtype for dtype in ALL}
 

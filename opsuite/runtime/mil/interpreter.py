@@ -203,7 +203,9 @@ def _bind(
     looked_up = []
     for name, bindings in operands.items():
         if name not in found.parameters:
-            raise ProgramError(f"{where}: {operation.type} has no operand {name!r}; it has {', '.join(found.parameters)}")
+            raise ProgramError(
+                f"{where}: {operation.type} has no operand {name!r}; it has {', '.join(found.parameters)}"
+            )
         parameter = found.parameters[name]
         if len(bindings) > 1 and not parameter.variadic:
             raise ProgramError(f"{where}: {len(bindings)} operands for {name!r}, which takes one")

@@ -145,9 +145,7 @@ def inputs_of(function: Function) -> dict[str, TensorType]:
     return {each.name: each.type for each in function.inputs if isinstance(each.type, TensorType)}
 
 
-def load(
-    source: Any, precision: Precision = "storage", weights_dir: str | os.PathLike[str] | None = None
-) -> Model:
+def load(source: Any, precision: Precision = "storage", weights_dir: str | os.PathLike[str] | None = None) -> Model:
     """Loads an ML Program.
 
     Args:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-
-import torch
+from typing import Any, TypeAlias
 
 from opsuite.runtime.mil import dtypes
 from opsuite.runtime.mil.dtypes import DType
@@ -82,7 +81,7 @@ class StateType:
 
 Type = TensorType | ListType | TupleType | DictType | StateType
 
-Plain = torch.Tensor | str | list | tuple | dict
+Plain: TypeAlias = Any
 """A constant: a tensor of its storage type, text, lists and tuples of those."""
 
 

@@ -1,7 +1,7 @@
 """The operations that the interpreter has: one function each, registered with the opsets that it speaks for.
 
-A function's parameters are the op's, by Core ML's names, and their annotations say in which form it wants them: `Tensor`
-as it is, `int`, `float`, `bool`, `str`, `Ints` and `Bools` out of constants, `Tensors` for variadic ones, `Any` for
+A function's parameters are the op's, by Core ML's names, and their annotations say in which form it wants them:
+`Tensor` as it is, `int`, `float`, `bool`, `str`, `Ints` and `Bools` out of constants, `Tensors` for variadic ones, `Any` for
 values of other kinds. A first parameter `call` gets the `Call`: declared types and nested blocks.
 """
 
@@ -13,13 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
+from torch import Generator, Tensor
 
 from opsuite.registry import unknown
 from opsuite.runtime.mil.errors import OpError, UnknownOpError
 from opsuite.runtime.mil.program import Block, Operation, TensorType
 
-Tensor = torch.Tensor
 Ints = list[int]
 Bools = list[bool]
 Tensors = tuple[Tensor, ...]
@@ -53,7 +52,7 @@ class Call:
     operation: Operation
     run: Callable[[Block, tuple[Any, ...]], tuple[Any, ...]]
     half_is_rounded: bool
-    generator: torch.Generator
+    generator: Generator
 
     def declared(self, number: int = 0) -> TensorType:
         """The declared type of an output. Raises OpError unless it is a tensor's."""

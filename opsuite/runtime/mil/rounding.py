@@ -87,7 +87,7 @@ def settle_elements(value: torch.Tensor, dtype: DType, precision: Precision) -> 
 def wrapped(value: torch.Tensor, dtype: DType) -> torch.Tensor:
     """Integers modulo the type's range, in its carrier."""
     carrier_bits = torch.iinfo(dtype.carrier).bits
-    if dtype.bits < carrier_bits and value.dtype is not dtype.storage or dtype.bits < 8:
+    if (dtype.bits < carrier_bits and value.dtype is not dtype.storage) or dtype.bits < 8:
         mask = (1 << dtype.bits) - 1
         value = value.to(torch.int64) & mask
         if dtype.signed:

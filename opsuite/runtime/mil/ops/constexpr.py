@@ -1,4 +1,7 @@
-"""Compressed constants. Up to iOS17 their operands are attributes and packed by the op, from iOS18 on they are typed."""
+"""Compressed constants.
+
+Up to iOS17 their operands are attributes with packed bits, from iOS18 on they are operands of sub-byte types.
+"""
 
 from __future__ import annotations
 

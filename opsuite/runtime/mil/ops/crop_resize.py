@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from opsuite.runtime.mil.errors import OpError
@@ -64,14 +66,14 @@ def _cropped(
     return torch.where(inside, result, torch.tensor(pad_value, dtype=result.dtype))
 
 
-def _crop_resize_roi(x: Tensor, roi: Tensor, pad_value: float | None, *options: object) -> Tensor:
+def _crop_resize_roi(x: Tensor, roi: Tensor, pad_value: float | None, *options: Any) -> Tensor:
     """`roi` (N, 1, 4 or 5, 1, 1): with 5, the first is the index of the image."""
     if roi.dim() != 5 or roi.shape[2] not in (4, 5):
         raise OpError(f"roi: (N, 1, 4 or 5, 1, 1) is wanted, not {list(roi.shape)}")
     crops = []
     for box in roi.reshape(len(roi), -1):
         images = x if len(box) == 4 else x[int(box[0])].unsqueeze(0)
-        crops.append(torch.stack([_cropped(image, box[-4:], *options, pad_value) for image in images]))  # type: ignore[arg-type]
+        crops.append(torch.stack([_cropped(image, box[-4:], *options, pad_value=pad_value) for image in images]))
     return torch.stack(crops)
 
 

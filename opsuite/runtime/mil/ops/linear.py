@@ -42,8 +42,6 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """`query` (B, *, L, E), `key` (B, *, S, E), `value` (B, *, S, EV); a boolean mask says what takes part."""
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
     if attn_mask is not None:
-        if attn_mask.dtype is torch.bool:
-            scores = scores.masked_fill(~attn_mask, -math.inf)
-        else:
-            scores = scores + attn_mask
+        boolean = attn_mask.dtype is torch.bool
+        scores = scores.masked_fill(~attn_mask, -math.inf) if boolean else scores + attn_mask
     return torch.softmax(scores, -1) @ value

@@ -61,7 +61,9 @@ def _select(boxes: Tensor, scores: Tensor, iou: float, least: float, per_class: 
     area = boxes[:, 2] * boxes[:, 3]
     kept: list[int] = []
     for index in order:
-        rivals = torch.tensor([each for each in kept if not per_class or classes[each] == classes[index]], dtype=torch.int64)
+        rivals = torch.tensor(
+            [each for each in kept if not per_class or classes[each] == classes[index]], dtype=torch.int64
+        )
         size = (torch.minimum(high[rivals], high[index]) - torch.maximum(low[rivals], low[index])).clamp(min=0)
         common = size[:, 0] * size[:, 1]
         if not bool((common > iou * (area[rivals] + area[index] - common)).any()):

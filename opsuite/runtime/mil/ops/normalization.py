@@ -28,9 +28,7 @@ def batch_norm(
 
 
 @op("instance_norm")
-def instance_norm(
-    x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, epsilon: float = 1e-5
-) -> Tensor:
+def instance_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, epsilon: float = 1e-5) -> Tensor:
     """`x` (n, C, *d): each channel of each image by its own mean and variance."""
     if x.dim() < 3:
         raise OpError(f"x: no spatial dimensions in {list(x.shape)}")

@@ -1,7 +1,7 @@
 """Reading and writing at indices.
 
-Up to iOS16 negative indices count from the end; from iOS17 on they are out of range. What an index out of range reads is
-undefined unless `validate_indices` is set: here it is an error in both cases.
+Up to iOS16 negative indices count from the end; from iOS17 on they are out of range. What an index out of range reads
+is undefined unless `validate_indices` is set: here it is an error in both cases.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ def _wrapped(indices: Tensor, size: int) -> Tensor:
 
 def _checked(indices: Tensor, size: int) -> Tensor:
     indices = indices.long()
-    if indices.numel() and not (0 <= int(indices.min()) and int(indices.max()) < size):
-        raise OpError(f"indices from {int(indices.min())} to {int(indices.max())} into {size} elements")
+    if indices.numel():
+        low, high = int(indices.min()), int(indices.max())
+        if low < 0 or high >= size:
+            raise OpError(f"indices from {low} to {high} into {size} elements")
     return indices
 
 
@@ -61,9 +63,7 @@ def gather_16(x: Tensor, indices: Tensor, axis: int = 0, batch_dims: int = 0) ->
 
 
 @op("gather", opsets=_NEW)
-def gather(
-    x: Tensor, indices: Tensor, axis: int = 0, batch_dims: int = 0, validate_indices: bool = False
-) -> Tensor:
+def gather(x: Tensor, indices: Tensor, axis: int = 0, batch_dims: int = 0, validate_indices: bool = False) -> Tensor:
     return _gather(x, indices, axis, batch_dims)
 
 

@@ -190,9 +190,7 @@ def space_to_depth(x: Tensor, block_size: int) -> Tensor:
     """The inverse of `depth_to_space`."""
     n, depth, height, width = x.shape
     blocks = x.reshape(n, depth, height // block_size, block_size, width // block_size, block_size)
-    return blocks.permute(0, 3, 5, 1, 2, 4).reshape(
-        n, depth * block_size**2, height // block_size, width // block_size
-    )
+    return blocks.permute(0, 3, 5, 1, 2, 4).reshape(n, depth * block_size**2, height // block_size, width // block_size)
 
 
 @op("pixel_shuffle")
