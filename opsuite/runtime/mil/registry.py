@@ -1,8 +1,8 @@
 """The operations that the interpreter has: one function each, registered with the opsets that it speaks for.
 
 A function's parameters are the op's, by Core ML's names, and their annotations say in which form it wants them:
-`Tensor` as it is, `int`, `float`, `bool`, `str`, `Ints` and `Bools` out of constants, `Tensors` for variadic ones, `Any` for
-values of other kinds. A first parameter `call` gets the `Call`: declared types and nested blocks.
+`Tensor` as it is, `int`, `float`, `bool`, `str`, `Ints` and `Bools` out of constants, `Tensors` for variadic ones,
+`Any` for values of other kinds. A first parameter `call` gets the `Call`: declared types and nested blocks.
 """
 
 from __future__ import annotations

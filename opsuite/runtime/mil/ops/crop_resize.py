@@ -66,14 +66,14 @@ def _cropped(
     return torch.where(inside, result, torch.tensor(pad_value, dtype=result.dtype))
 
 
-def _crop_resize_roi(x: Tensor, roi: Tensor, pad_value: float | None, *options: Any) -> Tensor:
+def _crop_resize_roi(x: Tensor, roi: Tensor, pad_value: float | None, options: tuple[Any, ...]) -> Tensor:
     """`roi` (N, 1, 4 or 5, 1, 1): with 5, the first is the index of the image."""
     if roi.dim() != 5 or roi.shape[2] not in (4, 5):
         raise OpError(f"roi: (N, 1, 4 or 5, 1, 1) is wanted, not {list(roi.shape)}")
     crops = []
     for box in roi.reshape(len(roi), -1):
         images = x if len(box) == 4 else x[int(box[0])].unsqueeze(0)
-        crops.append(torch.stack([_cropped(image, box[-4:], *options, pad_value=pad_value) for image in images]))
+        crops.append(torch.stack([_cropped(image, box[-4:], *options, pad_value) for image in images]))
     return torch.stack(crops)
 
 
@@ -89,7 +89,7 @@ def crop_resize_15(
     sampling_mode: str = "DEFAULT",
 ) -> Tensor:
     options = (target_height, target_width, normalized_coordinates, spatial_scale, box_coordinate_mode, sampling_mode)
-    return _crop_resize_roi(x, roi, None, *options)
+    return _crop_resize_roi(x, roi, None, options)
 
 
 @op("crop_resize", opsets=("CoreML6",))
@@ -105,7 +105,7 @@ def crop_resize_16(
     pad_value: float = 0.0,
 ) -> Tensor:
     options = (target_height, target_width, normalized_coordinates, spatial_scale, box_coordinate_mode, sampling_mode)
-    return _crop_resize_roi(x, roi, pad_value, *options)
+    return _crop_resize_roi(x, roi, pad_value, options)
 
 
 @op("crop_resize", opsets=since("CoreML7"))
