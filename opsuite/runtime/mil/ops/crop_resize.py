@@ -41,18 +41,9 @@ def _points(start: float, end: float, count: int, mode: str) -> Tensor:
     raise OpError(f"sampling_mode: unknown {mode!r}")
 
 
-def _cropped(
-    image: Tensor,
-    box: Tensor,
-    height: int,
-    width: int,
-    normalized: bool,
-    scale: float,
-    box_mode: str,
-    mode: str,
-    pad_value: float | None,
-) -> Tensor:
+def _cropped(image: Tensor, box: Tensor, options: tuple[Any, ...], pad_value: float | None) -> Tensor:
     """One box (4) of an image (C, H, W). Points outside are `pad_value`, or the nearest edge where that is None."""
+    height, width, normalized, scale, box_mode, mode = options
     bounded([len(image), height, width])
     rows, columns = image.shape[-2:]
     by_row, by_column = (scale * (rows - 1), scale * (columns - 1)) if normalized else (scale, scale)
@@ -73,7 +64,7 @@ def _crop_resize_roi(x: Tensor, roi: Tensor, pad_value: float | None, options: t
     crops = []
     for box in roi.reshape(len(roi), -1):
         images = x if len(box) == 4 else x[int(box[0])].unsqueeze(0)
-        crops.append(torch.stack([_cropped(image, box[-4:], *options, pad_value) for image in images]))
+        crops.append(torch.stack([_cropped(image, box[-4:], options, pad_value) for image in images]))
     return torch.stack(crops)
 
 
@@ -126,6 +117,4 @@ def crop_resize(
     if len(indices) != len(boxes) or any(not 0 <= index < len(x) for index in indices):
         raise OpError(f"{len(boxes)} boxes of images {indices}, where there are {len(x)}")
     options = (target_height, target_width, normalized_coordinates, spatial_scale, box_coordinate_mode, sampling_mode)
-    return torch.stack(
-        [_cropped(x[index], box, *options, pad_value) for index, box in zip(indices, boxes, strict=True)]
-    )
+    return torch.stack([_cropped(x[index], box, options, pad_value) for index, box in zip(indices, boxes, strict=True)])
