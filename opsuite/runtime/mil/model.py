@@ -52,6 +52,10 @@ class Model:
         """The inputs of the default function, states left out."""
         return inputs_of(self._function(None))
 
+    def inputs_of(self, function: str | None) -> dict[str, TensorType]:
+        """The inputs of a function, states left out."""
+        return inputs_of(self._function(function))
+
     @property
     def outputs(self) -> dict[str, Any]:
         """The outputs of the default function."""
