@@ -19,7 +19,14 @@ class State:
 
 @dataclass(frozen=True)
 class ListValue:
-    """A list of tensors of one shape; an element is None until it is written. Operations make new lists."""
+    """A list of tensors of one shape. Operations make new lists.
+
+    Attributes:
+        elements: None for one that is not written yet, where `blank` is not known.
+        dynamic: whether writing beyond its end makes it longer.
+        blank: what an element is until it is written: zeros.
+    """
 
     elements: tuple[torch.Tensor | None, ...]
     dynamic: bool
+    blank: torch.Tensor | None = None

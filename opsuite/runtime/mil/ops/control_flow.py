@@ -56,18 +56,16 @@ def while_loop(call: Call, loop_vars: Values) -> Any:
 
 @op("make_list")
 def make_list(
-    call: Call, elem_shape: Any, init_length: int = 1, dynamic_length: bool = True, dtype: str = "fp32"
+    call: Call, elem_shape: Values, init_length: int = 1, dynamic_length: bool = True, dtype: str = "fp32"
 ) -> ListValue:
     _check_length(init_length)
     declared = call.operation.outputs[0].type
-    initial: tuple[Tensor | None, ...] = (None,) * init_length
-    # Elements of a known shape are zeros until they are written.
+    blank = None
     if isinstance(declared, ListType) and isinstance(declared.element, TensorType):
         element = declared.element
         if element.shape is not None and element.count is not None:
-            zeros = torch.zeros([size or 0 for size in element.shape], dtype=element.dtype.carrier)
-            initial = (zeros,) * init_length
-    return ListValue(initial, dynamic_length)
+            blank = torch.zeros([size or 0 for size in element.shape], dtype=element.dtype.carrier)
+    return ListValue((blank,) * init_length, dynamic_length, blank)
 
 
 @op("list_length")
@@ -103,9 +101,9 @@ def _written(ls: ListValue, values: dict[int, Tensor]) -> ListValue:
         if index < 0 or (index >= len(elements) and not ls.dynamic):
             raise OpError(f"index {index} is not in a list of {len(elements)}")
         _check_length(index + 1)
-        elements.extend([None] * (index + 1 - len(elements)))
+        elements.extend([ls.blank] * (index + 1 - len(elements)))
         elements[index] = value
-    return ListValue(tuple(elements), ls.dynamic)
+    return ListValue(tuple(elements), ls.dynamic, ls.blank)
 
 
 def _element(ls: ListValue, index: int) -> Tensor:

@@ -34,11 +34,13 @@ def _sequence(x: Tensor, direction: str) -> Tensor:
     return x.flip(0) if direction == "reverse" else x
 
 
-def _outputs(steps: list[Tensor], direction: str, whole: bool) -> Tensor:
-    """All steps (s, b, H) in the order of the sequence, or the last one that was made (1, b, H)."""
-    if not whole:
-        return steps[-1].unsqueeze(0)
-    return torch.stack(steps[::-1] if direction == "reverse" else steps)
+def _outputs(steps: list[Tensor], whole: bool) -> Tensor:
+    """All steps (s, b, H) in the order in which they were made, or the last one (1, b, H).
+
+    With direction "reverse" the first of them belongs to the end of the sequence. Only a bidirectional LSTM puts its
+    way back into the order of the sequence.
+    """
+    return torch.stack(steps) if whole else steps[-1].unsqueeze(0)
 
 
 @op("rnn")
@@ -58,7 +60,7 @@ def rnn(
     for step in _sequence(x, direction):
         h = act(step @ weight_ih.T + h @ weight_hh.T + shift)
         steps.append(h)
-    return _outputs(steps, direction, output_sequence), h
+    return _outputs(steps, output_sequence), h
 
 
 def _gru(
@@ -87,7 +89,7 @@ def _gru(
         o = act(x_o + i_o + (r * (h @ w_o.T + b_o) if reset_after else (r * h) @ w_o.T + b_o))
         h = (1 - z) * o + z * h
         steps.append(h)
-    return _outputs(steps, direction, output_sequence), h
+    return _outputs(steps, output_sequence), h
 
 
 @op("gru", opsets=until("CoreML7"))
@@ -206,7 +208,7 @@ def lstm(
     layer = _Lstm(weight_ih, weight_hh, bias, peephole, names, clip)
     if direction != "bidirectional":
         steps, h, c = layer.run(_sequence(x, direction), initial_h, initial_c)
-        return _outputs(steps, direction, output_sequence), h, c
+        return _outputs(steps, output_sequence), h, c
     if weight_ih_back is None or weight_hh_back is None:
         raise OpError("direction is bidirectional, and there are no weights for the way back")
     back = _Lstm(weight_ih_back, weight_hh_back, bias_back, peephole_back, names, clip)
@@ -214,7 +216,7 @@ def lstm(
     steps_there, h_there, c_there = layer.run(_sequence(x, "forward"), h_there, c_there)
     steps_back, h_back, c_back = back.run(_sequence(x, "reverse"), h_back, c_back)
     outputs = [
-        _outputs(steps_there, "forward", output_sequence),
-        _outputs(steps_back, "reverse", output_sequence),
+        _outputs(steps_there, output_sequence),
+        _outputs(steps_back[::-1] if output_sequence else steps_back, output_sequence),
     ]
     return torch.cat(outputs, -1), torch.cat([h_there, h_back], -1), torch.cat([c_there, c_back], -1)
