@@ -59,10 +59,9 @@ def _nearest(x: Tensor, axis: int, places: Tensor) -> Tensor:
 
 @op("upsample_nearest_neighbor")
 def upsample_nearest_neighbor(x: Tensor, scale_factor_height: float = 1, scale_factor_width: float = 1) -> Tensor:
-    for axis, scale in ((x.dim() - 2, scale_factor_height), (x.dim() - 1, scale_factor_width)):
-        count = _scaled(x.shape[axis], scale)
-        x = _nearest(x, axis, torch.arange(count, dtype=torch.float64) / scale)
-    return x
+    """The samples are spaced by the ratio of the sizes, not by the scale."""
+    height, width = _scaled(x.shape[-2], scale_factor_height), _scaled(x.shape[-1], scale_factor_width)
+    return resize_nearest_neighbor(x, height, width)
 
 
 def _scaled(size: int, scale: float) -> int:
@@ -126,7 +125,7 @@ def resize(
         if interpolation_mode == "LINEAR":
             x = linear_at(x, axis, points)
         elif interpolation_mode == "NEAREST_NEIGHBOR":
-            x = _nearest(x, axis, points if sampling_mode == "DEFAULT" else points + 0.5)
+            x = _nearest(x, axis, points + 0.5)
         else:
             raise OpError(f"interpolation_mode: unknown {interpolation_mode!r}")
     return x

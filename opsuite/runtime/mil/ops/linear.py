@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import torch
-from torch.nn import functional as F
 
 from opsuite.runtime.mil.errors import OpError
 from opsuite.runtime.mil.registry import Tensor, Tensors, op, since
@@ -14,9 +13,7 @@ from opsuite.runtime.mil.registry import Tensor, Tensors, op, since
 @op("linear")
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x` (*d, D_in), `weight` (D_out, D_in), `bias` (D_out)."""
-    if x.is_floating_point():
-        return F.linear(x, weight, bias)
-    product = torch.matmul(x, weight.T)
+    product = matmul(x, weight.T)
     return product if bias is None else product + bias
 
 
@@ -27,7 +24,9 @@ def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = 
         x = x.transpose(-1, -2)
     if transpose_y and y.dim() > 1:
         y = y.transpose(-1, -2)
-    return torch.matmul(x, y)
+    # From iOS17 on one operand may be of integers.
+    common = torch.promote_types(x.dtype, y.dtype)
+    return torch.matmul(x.to(common), y.to(common))
 
 
 @op("einsum")
