@@ -185,7 +185,7 @@ def test_shapes_and_kinds_that_lie(converted):
         mil.load(spec, weights_dir=converted.weights_dir).predict(GOOD)
     spec.CopyFrom(converted.get_spec())
     _operation(spec, "linear").outputs[0].type.tensorType.dataType = 23
-    with pytest.raises(mil.OpError, match="declared int32, computed torch.float32"):
+    with pytest.raises(mil.OpError, match=r"declared int32, computed torch\.float32"):
         mil.load(spec, weights_dir=converted.weights_dir).predict(GOOD)
 
 

@@ -66,7 +66,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("target", ["iOS15", "iOS17", "iOS18"])
+@pytest.mark.parametrize("target", ["iOS15", "iOS18"])
 @pytest.mark.parametrize("case", CASES)
 def test_fp32_program_agrees_with_torch(case: str, target: str) -> None:
     module, shape = CASES[case]
@@ -136,7 +136,7 @@ def test_control_flow() -> None:
     @torch.jit.script
     def grow(x: torch.Tensor) -> torch.Tensor:
         while bool(x.sum() < 100):
-            if bool(x.sum() > 10):
+            if bool(x.sum() > 10):  # noqa: SIM108  (TorchScript makes a branch of it)
                 x = x * 3
             else:
                 x = x + 1

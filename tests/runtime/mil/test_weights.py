@@ -33,7 +33,7 @@ def written(path, kind):
 
     method, values, dtype = WRITERS[kind]
     writer = _BlobStorageWriter(str(path), True)
-    getattr(writer, "write_uint8_data")(np.arange(5, dtype=np.uint8))
+    writer.write_uint8_data(np.arange(5, dtype=np.uint8))
     offset = getattr(writer, method)(values)
     del writer
     return offset, values, dtype
