@@ -32,11 +32,16 @@ class ReferenceProgram:
     def __init__(self, pte: bytes, precision: Precision = "storage") -> None:
         from executorch.exir._serialize._program import deserialize_pte_binary
 
+        # The file's identifier follows its first offset. The deserializer takes anything for a program.
+        if pte[4:6] != b"ET":
+            raise ExecutionError("the program cannot be read: it is not one of executorch's")
         try:
             self._file = deserialize_pte_binary(pte)
         except Exception as error:
             # The deserializer trusts its input: what it raises depends on where it stumbles.
             raise ExecutionError(f"the program cannot be read: {type(error).__name__}: {error}") from error
+        if not self._file.program.execution_plan:
+            raise ExecutionError("the program cannot be read: it has no methods")
         self._precision = precision
         self._delegates: dict[tuple[str, int], coreml_delegate.CoreMLDelegate] = {}
 
