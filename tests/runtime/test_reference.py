@@ -81,3 +81,27 @@ def test_wrong_calls_are_one_error_each():
 def test_what_is_no_program_is_an_error(pte):
     with pytest.raises(native.ExecutionError, match="cannot be read"):
         reference.execute(pte, ())
+
+
+def test_methods_that_share_a_package_in_the_named_data():
+    """Their delegates are references to one package with a function for each method."""
+    torch.manual_seed(0)
+    linear = nn.Linear(3, 40)
+
+    class Twice(nn.Module):
+        def __init__(self, factor):
+            super().__init__()
+            self.linear, self.factor = linear, factor
+
+        def forward(self, x):
+            return self.linear(x) * self.factor
+
+    x, wide = torch.randn(2, 3), torch.randn(5, 3)
+    methods = {"forward": Twice(1).eval(), "double": Twice(2).eval()}
+    pte = lowered(methods, {"forward": (x,), "double": (wide,)}, target="iOS18")
+    assert b"CMJR" in pte
+    program = reference.ReferenceProgram(pte)
+    assert sorted(program.methods) == ["double", "forward"]
+    for name, inputs in [("forward", x), ("double", wide)]:
+        (got,) = program.execute((inputs,), name)
+        torch.testing.assert_close(got, methods[name](inputs), rtol=1e-4, atol=1e-5)
