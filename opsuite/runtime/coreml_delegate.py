@@ -16,8 +16,8 @@ from opsuite.runtime.mil.rounding import Precision
 
 NAME = "CoreMLBackend"
 _REFERENCE = b"CMJR"
-_PACKAGE = Path("lowered_module") / "model.mlpackage"
-_METADATA = Path("lowered_module") / "metadata.json"
+_PACKAGE = "*.mlpackage"
+_METADATA = "metadata.json"
 
 
 class CoreMLDelegate:
@@ -83,9 +83,10 @@ def _unpacked(processed: bytes, precision: Precision) -> tuple[mil.Model, dict[s
             unflattened = executorchcoreml.unflatten_directory_contents(processed, directory)
         except (RuntimeError, ValueError) as error:
             raise OpsuiteError(f"the delegate's bytes are no Core ML package: {error}") from error
-        root = Path(directory)
-        if unflattened is False or not (root / _METADATA).is_file():
+        # A package of one method is in a directory of its own, one of several methods is not.
+        metadata = sorted(Path(directory).rglob(_METADATA))
+        packages = sorted(Path(directory).rglob(_PACKAGE))
+        if unflattened is False or len(metadata) != 1 or len(packages) != 1:
             raise OpsuiteError("the delegate's bytes are no Core ML package")
-        metadata = json.loads((root / _METADATA).read_text())
         # The weights stay mapped after the directory is gone.
-        return mil.load(root / _PACKAGE, precision), metadata
+        return mil.load(packages[0], precision), json.loads(metadata[0].read_text())
