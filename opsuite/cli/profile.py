@@ -86,7 +86,7 @@ def profile(
             print(json.dumps({"quantizer": quantizer.value, "calls": [call.to_json() for call in made]}, indent=1))
         else:
             console.print(_calls_table(made))
-            console.print(_builds_line(quantizer.value, made))
+            console.print(_builds_line(quantizer.value, made), soft_wrap=True)
         return int(Exit.OK)
     with quiet():
         found = _stages(cases, suite, flow, seed, warm, accelerated, trace)
