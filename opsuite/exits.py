@@ -24,6 +24,12 @@ class Exit(IntEnum):
     """Something that was planned has no result."""
 
 
+def in_short(error: BaseException) -> str:
+    """An exception in one line: its type, and the first line of what it says."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
 class OpsuiteError(Exception):
     """An error that a user can act on: printed as one line, without a traceback.
 

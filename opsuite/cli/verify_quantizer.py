@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -23,7 +24,6 @@ DEFAULT_RANDOM = 200
 """Random models where the command line names neither suites nor a number."""
 
 _SHOWN = 20
-_MODES = 2
 _SECONDS_BETWEEN_LINES = 60
 
 SuitesArgument = Annotated[
@@ -52,17 +52,16 @@ def verify_quantizer(
     from opsuite.output import quiet
 
     with quiet():
-        import opsuite.quantizer  # noqa: F401  (its libraries speak while they are imported)
+        # Its libraries speak while they are imported.
+        from opsuite.quantizer.verification import MODES, Verification
     work = _plan(suites or [], k)
     if not suites and not random:
         random = DEFAULT_RANDOM
     if random and importlib.util.find_spec("hypothesis") is None:
         raise OpsuiteError("random models need hypothesis: pip install hypothesis", Exit.ENVIRONMENT)
-    total = random + _MODES * sum(len(ids) for _, ids in work)
+    total = random + len(MODES) * sum(len(ids) for _, ids in work)
     start = time.monotonic()
     with _progress(total) as progress, quiet():
-        from opsuite.quantizer.verification import Verification
-
         result = Verification(progress.observe)
         _run(result, work, random, seed)
     if as_json:
@@ -161,10 +160,7 @@ def _report(console: Console, result: Verification, seconds: float) -> None:
             console.print(checked.model, markup=False)
         for difference in checked.differences[:_SHOWN]:
             console.print(f"  {difference}", markup=False)
-    reasons: dict[str, int] = {}
-    for checked in result.unreached:
-        reasons[checked.unreached] = reasons.get(checked.unreached, 0) + 1
-    for reason, count in sorted(reasons.items(), key=lambda item: -item[1])[:_SHOWN]:
+    for reason, count in Counter(checked.unreached for checked in result.unreached).most_common(_SHOWN):
         console.print(f"not compared, {count}: {reason}", markup=False)
     console.print(_reach(result))
     console.print(

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from opsuite.exits import in_short
 from opsuite.flows.flow import FLOWS, Flow
 from opsuite.output import quiet
 
@@ -89,7 +90,7 @@ def _probe(name: str, backend: str) -> str | None:
         for kind in ("QUANTIZE", "TO_EDGE_TRANSFORM_AND_LOWER")[0 if flows[name].quantize else 1 :]:
             _stage(flows[name], kind)
     except Exception as error:
-        return f"{type(error).__name__}: {error}".splitlines()[0]
+        return in_short(error)
     return None
 
 

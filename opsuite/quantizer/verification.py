@@ -6,17 +6,20 @@ import linecache
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx.graph_module import _loader as _fx_sources
 
 from opsuite.cases.case import Built, CaseSkipped
+from opsuite.exits import in_short
 from opsuite.flows.coreml import static_int8_config
 from opsuite.quantizer.annotate import Annotated
 from opsuite.quantizer.equivalence import Comparison, Difference, compare
 from opsuite.quantizer.quantizer import Decisions
-from opsuite.quantizer.random_models import RandomModel, random_models
+
+if TYPE_CHECKING:
+    from opsuite.quantizer.random_models import RandomModel
 
 MODES: dict[str, bool] = {"ptq": False, "qat": True}
 """Ways to prepare a model, and whether it is for training."""
@@ -107,7 +110,7 @@ def verify_cases(result: Verification, suite: Any, case_ids: Iterable[str], flow
             result.add(Checked(case_id, unreached=f"skipped: {reason}"))
             continue
         except Exception as error:
-            result.add(Checked(case_id, unreached=_in_short(error)))
+            result.add(Checked(case_id, unreached=in_short(error)))
             continue
         for mode, qat in MODES.items():
             if qat and any(isinstance(module, _MODE_DEPENDENT) for module in built.module.modules()):
@@ -115,7 +118,7 @@ def verify_cases(result: Verification, suite: Any, case_ids: Iterable[str], flow
                 try:
                     captured = _capture(built)
                 except Exception as error:
-                    result.add(Checked(f"{case_id} {mode}", unreached=_in_short(error)))
+                    result.add(Checked(f"{case_id} {mode}", unreached=in_short(error)))
                     continue
             result.add(_checked(f"{case_id} {mode}", compare(captured, built.inputs, static_int8_config(), qat=qat)))
         _forget(number)
@@ -129,6 +132,8 @@ def verify_random(result: Verification, count: int, seed: int) -> None:
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
     from hypothesis.errors import Flaky
+
+    from opsuite.quantizer.random_models import random_models
 
     smallest: list[Checked] = []
     seen: set[RandomModel] = set()
@@ -168,7 +173,7 @@ def check_model(name: str, model: RandomModel) -> Checked:
         defined = model.load()
         captured = model.capture(defined)
     except Exception as error:
-        return Checked(name, unreached=_in_short(error), model=str(model))
+        return Checked(name, unreached=in_short(error), model=str(model))
     compared = compare(captured, defined["INPUTS"], defined["CONFIG"], qat=model.qat)
     return _checked(name, compared, str(model))
 
@@ -186,7 +191,7 @@ def _checked(name: str, compared: Comparison, model: str = "") -> Checked:
     return Checked(
         name,
         compared.differences,
-        errors=tuple(f"{stage}: {_in_short(error)}" for stage, error in compared.ours.errors.items()),
+        errors=tuple(f"{stage}: {in_short(error)}" for stage, error in compared.ours.errors.items()),
         annotated=compared.ours.annotated,
         reached=_reached(compared.decisions),
         model=model if compared.differences else "",
@@ -204,11 +209,6 @@ def _reached(decisions: Decisions | None) -> Reached:
             found.reasons[decision.outcome.reason.value] += 1
     found.reasons.update(rejection.reason.value for rejection in decisions.findings.rejections)
     return found
-
-
-def _in_short(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
 def _forget(number: int) -> None:

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -168,3 +170,9 @@ def test_the_smallest_model_of_each_pattern_is_quantized_alike():
     assert (result.compared, result.unreached, result.different) == (2 * len(PATTERNS), [], [])
     # Batch norms behind convolutions are only there in training.
     assert set(result.reached.patterns) == set(map(str, PATTERNS))
+
+
+def test_suites_are_compared_without_hypothesis():
+    # An installation without the development extra has none.
+    blocked = "import sys; sys.modules['hypothesis'] = None; import opsuite.quantizer.verification"
+    subprocess.run([sys.executable, "-c", blocked], check=True, capture_output=True)

@@ -18,4 +18,13 @@ class InputError(OpsuiteError):
 
 
 class OpError(OpsuiteError):
-    """An operation refused its operands, or gave a value that is not of its declared type."""
+    """An operation refused its operands, or gave a value that is not of its declared type.
+
+    Args:
+        message: what it refused.
+        is_placed: whether the message says already where in the program that was.
+    """
+
+    def __init__(self, message: str, is_placed: bool = False) -> None:
+        super().__init__(message)
+        self.is_placed = is_placed

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import opsuite.runtime.mil.ops  # noqa: F401  (registers the operations)
-from opsuite.exits import OpsuiteError
+from opsuite.exits import OpsuiteError, in_short
 from opsuite.runtime.mil.errors import OpError, ProgramError
 from opsuite.runtime.mil.program import Block, Constant, Function, Operation
 from opsuite.runtime.mil.registry import Call, Implementation, lookup
@@ -166,13 +166,14 @@ class _Run:
                     self._observer(operation, declared.name, settled)
         except OpError as error:
             # One from a nested block says already where it was.
-            raise error if str(error).startswith("function ") else OpError(f"{step.where}: {error}") from error
+            if error.is_placed:
+                raise
+            raise OpError(f"{step.where}: {error}", is_placed=True) from error
         except OpsuiteError:
             raise
         except Exception as error:
             # What torch says of operands that do not fit; the traceback is of our code, not of the user's.
-            detail = str(error).strip().split("\n")[0]
-            raise OpError(f"{step.where}: {type(error).__name__}: {detail}") from error
+            raise OpError(f"{step.where}: {in_short(error)}", is_placed=True) from error
 
     @property
     def _rounds(self) -> bool:
