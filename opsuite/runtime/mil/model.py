@@ -50,7 +50,7 @@ class Model:
     @property
     def inputs(self) -> dict[str, TensorType]:
         """The inputs of the default function, states left out."""
-        return inputs_of(self._function(None))
+        return self.inputs_of(None)
 
     def inputs_of(self, function: str | None) -> dict[str, TensorType]:
         """The inputs of a function, states left out."""

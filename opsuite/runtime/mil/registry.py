@@ -67,8 +67,6 @@ class Parameter:
     convert: Callable[[Any], Any]
     required: bool
     variadic: bool
-    static: bool
-    """Whether it is wanted as a Python value, so that one from a constant is converted only once."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +127,8 @@ def _parameters(function: Callable[..., Any]) -> tuple[dict[str, Parameter], boo
         options = [each for each in typing.get_args(hint) if each is not type(None)]
         if len(options) == 1 and type(None) in typing.get_args(hint):
             hint = options[0]
-        convert, static = _CONVERTERS[hint]
         required = parameter.default is inspect.Parameter.empty
-        parameters[name] = Parameter(convert, required, hint in (Tensors, Values), static)
+        parameters[name] = Parameter(_CONVERTERS[hint], required, hint in (Tensors, Values))
     return parameters, takes_call
 
 
@@ -168,15 +165,15 @@ def _ints(value: Any) -> list[int]:
     return [int(each) for each in tensor.reshape(-1).tolist()]
 
 
-_CONVERTERS: dict[Any, tuple[Callable[[Any], Any], bool]] = {
-    Tensor: (_tensor, False),
-    Tensors: (lambda values: tuple(_tensor(each) for each in values), False),
-    Values: (tuple, False),
-    Any: (lambda value: value, False),
-    int: (_int, True),
-    float: (lambda value: float(_one(value)), True),
-    bool: (lambda value: bool(_one(value)), True),
-    str: (_text, True),
-    Ints: (_ints, True),
-    Bools: (lambda value: [bool(each) for each in _ints(value)], True),
+_CONVERTERS: dict[Any, Callable[[Any], Any]] = {
+    Tensor: _tensor,
+    Tensors: lambda values: tuple(_tensor(each) for each in values),
+    Values: tuple,
+    Any: lambda value: value,
+    int: _int,
+    float: lambda value: float(_one(value)),
+    bool: lambda value: bool(_one(value)),
+    str: _text,
+    Ints: _ints,
+    Bools: lambda value: [bool(each) for each in _ints(value)],
 }

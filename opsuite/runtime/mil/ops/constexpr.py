@@ -88,12 +88,10 @@ def sparse_to_dense(nonzero_data: Tensor, mask: Tensor) -> Tensor:
 @op("constexpr_blockwise_shift_scale", opsets=_NEW)
 def blockwise_shift_scale(data: Tensor, scale: Tensor, offset: Tensor | None = None) -> Tensor:
     """`scale * (data - offset)`, each element of those repeated over its block."""
-    if scale.dim() != data.dim():
-        raise OpError(f"scale: rank {data.dim()} is wanted, not {scale.dim()}")
-    values = data.float()
+    factors, values = _over_blocks(scale, data, "scale"), data.float()
     if offset is not None:
         values = values - _over_blocks(offset, data, "offset")
-    return values * _over_blocks(scale, data, "scale")
+    return values * factors
 
 
 @op("constexpr_lut_to_sparse", opsets=_NEW)

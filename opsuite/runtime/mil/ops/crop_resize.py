@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from opsuite.runtime.mil.errors import OpError
-from opsuite.runtime.mil.ops.image_resizing import linear_at
+from opsuite.runtime.mil.ops.image_resizing import linear_at, sample_points
 from opsuite.runtime.mil.ops.tensor_operation import bounded
 from opsuite.runtime.mil.registry import Tensor, op, since
 
@@ -24,23 +24,6 @@ def _corners(box: Tensor, mode: str) -> list[float]:
     return [a, b, c, d]
 
 
-def _points(start: float, end: float, count: int, mode: str) -> Tensor:
-    """Where `count` samples lie between two points, as `resize_bilinear` would place them in a grid of that extent."""
-    steps, extent = torch.arange(count, dtype=torch.float64), end - start + 1
-    if mode in ("STRICT_ALIGN_CORNERS", "ALIGN_CORNERS"):
-        if count == 1:
-            return torch.tensor([(start + end) / 2 if mode == "ALIGN_CORNERS" else start], dtype=torch.float64)
-        return start + steps * (end - start) / (count - 1)
-    if mode == "DEFAULT":
-        return start + steps * extent / count
-    if mode == "OFFSET_CORNERS":
-        delta = max(1.0, end - start) / count
-        return start + (steps + 0.5) * delta
-    if mode == "UNALIGN_CORNERS":
-        return start + (steps + 0.5) * extent / count - 0.5
-    raise OpError(f"sampling_mode: unknown {mode!r}")
-
-
 def _cropped(image: Tensor, box: Tensor, options: tuple[Any, ...], pad_value: float | None) -> Tensor:
     """One box (4) of an image (C, H, W). Points outside are `pad_value`, or the nearest edge where that is None."""
     height, width, normalized, scale, box_mode, mode = options
@@ -48,8 +31,8 @@ def _cropped(image: Tensor, box: Tensor, options: tuple[Any, ...], pad_value: fl
     rows, columns = image.shape[-2:]
     by_row, by_column = (scale * (rows - 1), scale * (columns - 1)) if normalized else (scale, scale)
     top, left, bottom, right = _corners(box.double(), box_mode)
-    y = _points(top * by_row, bottom * by_row, height, mode)
-    x = _points(left * by_column, right * by_column, width, mode)
+    y = sample_points(top * by_row, bottom * by_row, height, mode)
+    x = sample_points(left * by_column, right * by_column, width, mode)
     result = linear_at(linear_at(image, 1, y.clamp(0, rows - 1)), 2, x.clamp(0, columns - 1))
     if pad_value is None:
         return result

@@ -12,24 +12,26 @@ from opsuite.runtime.mil.ops.tensor_operation import bounded
 from opsuite.runtime.mil.registry import Ints, Tensor, op, since, until
 
 
-def grid(size: int, count: int, mode: str) -> Tensor:
-    """Where `count` samples are taken in a dimension of `size`, in double precision, as the sampling mode says."""
-    steps = torch.arange(count, dtype=torch.float64)
+def sample_points(start: float, end: float, count: int, mode: str) -> Tensor:
+    """Where `count` samples are taken between two points, in double precision, as the sampling mode says."""
+    steps, extent = torch.arange(count, dtype=torch.float64), end - start + 1
     if mode in ("STRICT_ALIGN_CORNERS", "ALIGN_CORNERS"):
         if count == 1:
-            points = torch.tensor([(size - 1) / 2 if mode == "ALIGN_CORNERS" else 0.0], dtype=torch.float64)
-        else:
-            points = steps * (size - 1) / (count - 1)
-    elif mode == "DEFAULT":
-        points = steps * size / count
-    elif mode == "OFFSET_CORNERS":
-        delta = max(1, size - 1) / count
-        points = steps * delta + 0.5 * delta
-    elif mode == "UNALIGN_CORNERS":
-        points = (steps + 0.5) * size / count - 0.5
-    else:
-        raise OpError(f"sampling_mode: unknown {mode!r}")
-    return points.clamp(0, max(0, size - 1))
+            return torch.tensor([(start + end) / 2 if mode == "ALIGN_CORNERS" else start], dtype=torch.float64)
+        return start + steps * (end - start) / (count - 1)
+    if mode == "DEFAULT":
+        return start + steps * extent / count
+    if mode == "OFFSET_CORNERS":
+        delta = max(1.0, end - start) / count
+        return start + (steps + 0.5) * delta
+    if mode == "UNALIGN_CORNERS":
+        return start + (steps + 0.5) * extent / count - 0.5
+    raise OpError(f"sampling_mode: unknown {mode!r}")
+
+
+def _grid(size: int, count: int, mode: str) -> Tensor:
+    """The samples of a whole dimension of `size`; none lies outside it."""
+    return sample_points(0.0, size - 1, count, mode).clamp(0, max(0, size - 1))
 
 
 def linear_at(x: Tensor, axis: int, points: Tensor) -> Tensor:
@@ -49,8 +51,8 @@ def _bilinear(x: Tensor, height: int, width: int, mode: str) -> Tensor:
     if x.dim() < 3:
         raise OpError(f"x: rank 3 or more is wanted, not {x.dim()}")
     bounded([*x.shape[:-2], height, width])
-    rows = linear_at(x, x.dim() - 2, grid(x.shape[-2], height, mode))
-    return linear_at(rows, x.dim() - 1, grid(x.shape[-1], width, mode))
+    rows = linear_at(x, x.dim() - 2, _grid(x.shape[-2], height, mode))
+    return linear_at(rows, x.dim() - 1, _grid(x.shape[-1], width, mode))
 
 
 def _nearest(x: Tensor, axis: int, places: Tensor) -> Tensor:
@@ -121,7 +123,7 @@ def resize(
     for place in range(resized_dims):
         axis, wanted = x.dim() - 1 - place, shape[-1 - place]
         count = bounded([wanted])[0] or x.shape[axis]
-        points = grid(x.shape[axis], count, sampling_mode)
+        points = _grid(x.shape[axis], count, sampling_mode)
         if interpolation_mode == "LINEAR":
             x = linear_at(x, axis, points)
         elif interpolation_mode == "NEAREST_NEIGHBOR":

@@ -14,21 +14,26 @@ _MAX = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 _AVERAGE = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
-def _amounts(
-    x: Tensor, kernel: Ints, strides: Ints, pad_type: str, pad: Ints | None, ceil_mode: bool
-) -> list[tuple[int, int]]:
-    """The padding, enlarged after each dimension by what `ceil_mode` lets the last window reach beyond."""
-    amounts = paddings(pad_type, pad, list(x.shape[2:]), kernel, strides)
+def _windows(
+    x: Tensor, kernel_sizes: Ints, strides: Ints | None, pad_type: str, pad: Ints | None, ceil_mode: bool
+) -> tuple[Ints, Ints, list[tuple[int, int]]]:
+    """Kernel, strides and padding of each spatial dimension.
+
+    The padding after a dimension is enlarged by what `ceil_mode` lets the last window reach beyond.
+    """
+    rank = spatial_rank(x)
+    kernel, steps = sized(kernel_sizes, rank, "kernel_sizes", 1), sized(strides, rank, "strides", 1)
+    amounts = paddings(pad_type, pad, list(x.shape[2:]), kernel, steps)
     if not ceil_mode:
-        return amounts
+        return kernel, steps, amounts
     enlarged = []
-    for size, (before, after), extent, stride in zip(x.shape[2:], amounts, kernel, strides, strict=True):
+    for size, (before, after), extent, stride in zip(x.shape[2:], amounts, kernel, steps, strict=True):
         count = math.ceil((size + before + after - extent) / stride) + 1
         # A window has to begin inside the input or the padding before it.
         if (count - 1) * stride >= size + before and before + after > 0:
             count -= 1
         enlarged.append((before, max(after, (count - 1) * stride + extent - size - before)))
-    return enlarged
+    return kernel, steps, enlarged
 
 
 @op("max_pool")
@@ -41,10 +46,8 @@ def max_pool(
     ceil_mode: bool = False,
 ) -> Tensor:
     """`x` (n, C, *d); padding is never the greatest."""
-    rank = spatial_rank(x)
-    kernel, steps = sized(kernel_sizes, rank, "kernel_sizes", 1), sized(strides, rank, "strides", 1)
-    amounts = _amounts(x, kernel, steps, pad_type, pad, ceil_mode)
-    return _MAX[rank](padded(x, amounts, -math.inf), kernel, steps)
+    kernel, steps, amounts = _windows(x, kernel_sizes, strides, pad_type, pad, ceil_mode)
+    return _MAX[len(kernel)](padded(x, amounts, -math.inf), kernel, steps)
 
 
 @op("avg_pool")
@@ -61,13 +64,12 @@ def avg_pool(
 
     That holds for windows that `ceil_mode` lets reach beyond the padding too: torch divides those by what lies inside.
     """
-    rank = spatial_rank(x)
-    kernel, steps = sized(kernel_sizes, rank, "kernel_sizes", 1), sized(strides, rank, "strides", 1)
-    amounts = _amounts(x, kernel, steps, pad_type, pad, ceil_mode)
-    mean = _AVERAGE[rank](padded(x, amounts), kernel, steps)
+    kernel, steps, amounts = _windows(x, kernel_sizes, strides, pad_type, pad, ceil_mode)
+    average = _AVERAGE[len(kernel)]
+    mean = average(padded(x, amounts), kernel, steps)
     if exclude_padding_from_average and any(sum(pair) for pair in amounts):
         inside = padded(torch.ones((1, 1, *x.shape[2:]), dtype=x.dtype), amounts)
-        return mean / _AVERAGE[rank](inside, kernel, steps)
+        return mean / average(inside, kernel, steps)
     return mean
 
 

@@ -64,35 +64,6 @@ def rnn(
     return _outputs(steps, output_sequence), h
 
 
-def _gru(
-    x: Tensor,
-    h: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias: Tensor | None,
-    input_bias: Tensor | None,
-    direction: str,
-    output_sequence: bool,
-    recurrent_activation: str,
-    activation: str,
-    reset_after: bool,
-) -> tuple[Tensor, Tensor]:
-    gate, act, steps = _activation(recurrent_activation), _activation(activation), []
-    zeros = torch.zeros(len(weight_ih))
-    # The weights are in the order reset, output, update.
-    b_r, b_o, b_z = (zeros if bias is None else bias).chunk(3)
-    i_r, i_o, i_z = (zeros if input_bias is None else input_bias).chunk(3)
-    for step in _sequence(x, direction):
-        x_r, x_o, x_z = (step @ weight_ih.T).chunk(3, -1)
-        w_r, w_o, w_z = weight_hh.chunk(3)
-        r = gate(x_r + i_r + h @ w_r.T + b_r)
-        z = gate(x_z + i_z + h @ w_z.T + b_z)
-        o = act(x_o + i_o + (r * (h @ w_o.T + b_o) if reset_after else (r * h) @ w_o.T + b_o))
-        h = (1 - z) * o + z * h
-        steps.append(h)
-    return _outputs(steps, output_sequence), h
-
-
 @op("gru", opsets=until("CoreML7"))
 def gru_15(
     x: Tensor,
@@ -133,19 +104,20 @@ def gru(
     input_bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The outputs, and the last state (b, H). `reset_after` applies the reset gate to the product, not to the state."""
-    return _gru(
-        x,
-        initial_h,
-        weight_ih,
-        weight_hh,
-        bias,
-        input_bias,
-        direction,
-        output_sequence,
-        recurrent_activation,
-        activation,
-        reset_after,
-    )
+    gate, act, steps = _activation(recurrent_activation), _activation(activation), []
+    h, zeros = initial_h, torch.zeros(len(weight_ih))
+    # The weights are in the order reset, output, update.
+    w_r, w_o, w_z = weight_hh.chunk(3)
+    b_r, b_o, b_z = (zeros if bias is None else bias).chunk(3)
+    i_r, i_o, i_z = (zeros if input_bias is None else input_bias).chunk(3)
+    for step in _sequence(x, direction):
+        x_r, x_o, x_z = (step @ weight_ih.T).chunk(3, -1)
+        r = gate(x_r + i_r + h @ w_r.T + b_r)
+        z = gate(x_z + i_z + h @ w_z.T + b_z)
+        o = act(x_o + i_o + (r * (h @ w_o.T + b_o) if reset_after else (r * h) @ w_o.T + b_o))
+        h = (1 - z) * o + z * h
+        steps.append(h)
+    return _outputs(steps, output_sequence), h
 
 
 class _Lstm:

@@ -7,6 +7,7 @@ is undefined unless `validate_indices` is set: here it is an error in both cases
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -36,6 +37,14 @@ def _axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
+def _per_batch(x: Tensor, indices: Tensor, batch_dims: int, gather_one: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """What `gather_one` gives for each element of the leading `batch_dims` dimensions, in those dimensions."""
+    rows = x.reshape(-1, *x.shape[batch_dims:])
+    picks = indices.reshape(len(rows), *indices.shape[batch_dims:])
+    parts = [gather_one(row, pick) for row, pick in zip(rows, picks, strict=True)]
+    return torch.stack(parts).reshape(*x.shape[:batch_dims], *parts[0].shape)
+
+
 def _gather(x: Tensor, indices: Tensor, axis: int, batch_dims: int) -> Tensor:
     """`x` (*batch, *before, n, *after), `indices` (*batch, *k), the result (*batch, *before, *k, *after)."""
     axis = _axis(axis, x.dim())
@@ -45,11 +54,7 @@ def _gather(x: Tensor, indices: Tensor, axis: int, batch_dims: int) -> Tensor:
     if batch_dims == 0:
         flat = torch.index_select(x, axis, indices.reshape(-1))
         return flat.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    batch = x.shape[:batch_dims]
-    rows = x.reshape(-1, *x.shape[batch_dims:])
-    picks = indices.reshape(len(rows), *indices.shape[batch_dims:])
-    parts = [_gather(row, pick, axis - batch_dims, 0) for row, pick in zip(rows, picks, strict=True)]
-    return torch.stack(parts).reshape(*batch, *parts[0].shape)
+    return _per_batch(x, indices, batch_dims, lambda row, pick: _gather(row, pick, axis - batch_dims, 0))
 
 
 @op("gather", opsets=until("CoreML5"))
@@ -97,11 +102,7 @@ def _gather_nd(x: Tensor, indices: Tensor, batch_dims: int, wraps: bool) -> Tens
         rows = x.reshape(math.prod(x.shape[:depth]), *x.shape[depth:])
         picked = rows[_linear(indices, x.shape[:depth], wraps)]
         return picked.reshape(*indices.shape[:-1], *x.shape[depth:])
-    batch = x.shape[:batch_dims]
-    rows = x.reshape(-1, *x.shape[batch_dims:])
-    picks = indices.reshape(len(rows), *indices.shape[batch_dims:])
-    parts = [_gather_nd(row, pick, 0, wraps) for row, pick in zip(rows, picks, strict=True)]
-    return torch.stack(parts).reshape(*batch, *parts[0].shape)
+    return _per_batch(x, indices, batch_dims, lambda row, pick: _gather_nd(row, pick, 0, wraps))
 
 
 @op("gather_nd", opsets=until("CoreML5"))
