@@ -8,21 +8,20 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from typing import Any
 
-import torch
-from torch.fx import Graph, GraphModule
-
-from opsuite.flows.coreml import static_int8_config
-from opsuite.quantizer import CoreMLQuantizer
+from benchmarks.sides import quiet, say
 
 SIZES = (100, 300, 1_000, 3_000, 10_000)
 REPEATS = 5
 
-aten = torch.ops.aten
 
-
-def residual_network(size: int) -> GraphModule:
+def residual_network(size: int) -> Any:
     """A graph of about `size` nodes: convolutions with batch norm and ReLU, each with a residual sum and a sigmoid."""
+    import torch
+    from torch.fx import Graph, GraphModule
+
+    aten = torch.ops.aten
     root = torch.nn.Module()
     for name, shape in (("w", (4, 4, 1, 1)), ("b", (4,)), ("scale", (4,)), ("mean", (4,))):
         root.register_parameter(name, torch.nn.Parameter(torch.randn(shape)))
@@ -41,6 +40,11 @@ def residual_network(size: int) -> GraphModule:
 
 
 def main() -> None:
+    import torch
+
+    from opsuite.flows.coreml import static_int8_config
+    from opsuite.quantizer import CoreMLQuantizer
+
     torch.set_num_threads(1)
     seconds = {}
     for size in SIZES:
@@ -51,9 +55,9 @@ def main() -> None:
             CoreMLQuantizer(static_int8_config()).annotate(model)
             runs.append(time.perf_counter() - start)
         seconds[size] = statistics.median(runs)
-        print(f"{size:6,} nodes  {seconds[size]:8.4f} s  {1e6 * seconds[size] / size:6.1f} us a node", flush=True)
+        say(f"{size:6,} nodes  {seconds[size]:8.4f} s  {1e6 * seconds[size] / size:6.1f} us a node")
     per_node = (seconds[SIZES[-1]] / SIZES[-1]) / (seconds[SIZES[0]] / SIZES[0])
-    print(
+    say(
         f"annotate: exponent {exponent(seconds):.2f}, {SIZES[-1]:,} nodes in {seconds[SIZES[-1]]:.2f} s, "
         f"{per_node:.2f}x the cost a node at {SIZES[0]}"
     )
@@ -68,4 +72,5 @@ def exponent(seconds: dict[int, float]) -> float:
 
 
 if __name__ == "__main__":
+    quiet()
     main()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from benchmarks.published_fix import cache_patterns
 SIDE, FLOW, EVERY, OUT = (os.environ.get(f"OPSUITE_BENCHMARK_{name}", "") for name in ("SIDE", "FLOW", "EVERY", "OUT"))
 
 _rows: dict[str, dict[str, Any]] = {}
-_lowered = 0
+_counts: Counter[str] = Counter()
 
 
 def _do_not_run() -> None:
@@ -27,8 +28,7 @@ def _do_not_run() -> None:
     from executorch.backends.test.harness import Tester
 
     def count(tester: Any, *args: Any, **kwargs: Any) -> Any:
-        global _lowered  # noqa: PLW0603
-        _lowered += 1
+        _counts["lowered"] += 1
         return tester
 
     Tester.run_method_and_compare_outputs = count
@@ -60,10 +60,10 @@ def pytest_runtestloop() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Any:
-    begun, before = time.process_time(), _lowered
+    begun, before = time.process_time(), _counts["lowered"]
     result = yield
     row = _rows.setdefault(item.nodeid, {})
-    row.update(seconds=time.process_time() - begun, lowered=_lowered - before)
+    row.update(seconds=time.process_time() - begun, lowered=_counts["lowered"] - before)
     return result
 
 

@@ -56,12 +56,12 @@ def run_items(run: RunDirectory, jobs: int, limits: Limits, observer: Observer) 
 
     On KeyboardInterrupt, or an error of ours, every worker is ended before it is raised again.
     """
-    pending = deque(run.remaining)
     with _environment(run):
-        _run_pending(run, pending, jobs, limits, observer)
+        _run_pending(run, jobs, limits, observer)
 
 
-def _run_pending(run: RunDirectory, pending: deque[PlanItem], jobs: int, limits: Limits, observer: Observer) -> None:
+def _run_pending(run: RunDirectory, jobs: int, limits: Limits, observer: Observer) -> None:
+    pending = deque(run.remaining)
     context = _context()
     slots = [Slot(number, context) for number in range(max(1, min(jobs, len(pending))))]
     try:

@@ -16,6 +16,8 @@ import torch
 from torch.fx import Graph, GraphModule
 from torch.fx.passes.utils.matcher_with_name_node_map_utils import SubgraphMatcherWithNameNodeMap
 
+from opsuite.accelerate.pattern_cache import pattern_key
+
 _pattern_graphs: dict[Any, GraphModule] = {}
 _matchers: dict[tuple[int, bool], SubgraphMatcherWithNameNodeMap] = {}
 
@@ -65,7 +67,7 @@ def cleaned_once(model: GraphModule) -> Iterator[None]:
 
 def _kept(build: Callable[..., GraphModule], store: dict[Any, GraphModule]) -> Callable[..., GraphModule]:
     def get(pattern: torch.nn.Module, example_inputs: Any, is_cuda: bool = False) -> GraphModule:
-        key = (_closure_key(pattern), tuple(tuple(x.shape) for x in example_inputs))
+        key = pattern_key(pattern, example_inputs, (), {})
         if key not in store:
             store[key] = build(pattern, example_inputs, is_cuda)
         return store[key]
@@ -94,13 +96,3 @@ def _in_graph_order(find: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     return ordered
-
-
-def _closure_key(pattern: torch.nn.Module) -> tuple[Any, ...]:
-    """What tells apart two pattern modules: the functions and flags that their forward functions closed over.
-
-    Their class names do not: each is local to a builder that makes many.
-    """
-    function: Any = getattr(pattern, "fn", None) or pattern.forward.__func__
-    cells = (cell.cell_contents for cell in function.__closure__ or ())
-    return (function.__qualname__, *zip(function.__code__.co_freevars, cells, strict=True))
